@@ -1,0 +1,66 @@
+"""Compares what a worker says about its cage with the plan, and asks the kernel from outside. Front side.
+
+The worker's own words come before the tool exists, from our code; still the front checks them, and reads the state of
+both processes in its own proc: a worker cannot forge that.
+"""
+
+from __future__ import annotations
+
+from sandbox.plan import Plan
+
+_MUST = {
+    "NoNewPrivs": "1",
+    "Seccomp": "2",
+    "CapEff": "0",
+    "CapPrm": "0",
+    "CapBnd": "0",
+    "CapAmb": "0",
+    "CapInh": "0",
+}
+
+
+def compare(facts: dict[str, object], plan: Plan) -> str:
+    """Empty when the attested facts are those of the plan, else the first difference."""
+    landlock, seccomp = facts.get("landlock"), facts.get("seccomp")
+    said = {
+        "uid": facts.get("uid"),
+        "capabilities": facts.get("capabilities"),
+        "no_new_privs": facts.get("no_new_privs"),
+        "landlock_abi": landlock.get("abi") if isinstance(landlock, dict) else None,
+        "seccomp": seccomp.get("sha256") if isinstance(seccomp, dict) else None,
+        "mounts": facts.get("mounts"),
+    }
+    for key, wanted in plan.expected().items():
+        if said[key] != wanted:
+            return f"{key} is {said[key]!r}, the plan says {wanted!r}"
+    kernel_uid = facts.get("kernel_uid")
+    if not isinstance(kernel_uid, int) or kernel_uid <= 0:
+        return f"kernel_uid is {kernel_uid!r}"
+    return ""
+
+
+def look(keeper: int) -> tuple[str, bool]:
+    """Read the keeper's and the tool's status in /proc of the host.
+
+    Returns (difference or "", whether it could be seen at all: a host may hide other processes).
+    """
+    try:
+        with open(f"/proc/{keeper}/task/{keeper}/children", encoding="ascii") as file:
+            tools = file.read().split()
+        checked = [_status(pid) for pid in (str(keeper), *tools)]
+    except OSError:
+        return "", False
+    if len(tools) != 1:
+        return f"the worker has {len(tools)} processes besides the keeper", True
+    for status in checked:
+        for key, wanted in _MUST.items():
+            if status.get(key, "").lstrip("0") != wanted.lstrip("0"):
+                return f"{key} is {status.get(key)} in the kernel's view", True
+        if "0" in status.get("Uid", "0").split():
+            return "a process of the worker has kernel uid 0", True
+    return "", True
+
+
+def _status(pid: str) -> dict[str, str]:
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return {key: value.strip() for key, _, value in (line.partition(":") for line in file)}

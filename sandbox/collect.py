@@ -1,0 +1,181 @@
+"""The keeper's loop while the tool runs: pump the pipes, watch limits, reap, and end the whole tree before reporting.
+
+Waits for the tool's own process, not for the end of its pipes: a daemon that holds a pipe open is killed, not awaited.
+Limits that the kernel keeps per process (setrlimit) are kept here for all processes together, by sampling proc.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import resource
+import select
+import signal
+import time
+
+from sandbox.plan import Plan
+from sandbox.sample import Sample, sample, temp_use
+from sandbox.tool import Started
+from sandbox.types import Kind
+
+_MIB = 1 << 20
+_FIRST_PERIOD, _PERIOD = (
+    0.001,
+    0.01,
+)  # seconds between samples: dense at first, for tools that live milliseconds;
+# longer when one sample takes more than a tenth of the period, so that sampling never costs more than that
+_CHUNK = 1 << 16
+_EMPTY = Sample()
+
+
+class Collector:
+    """One tool's run. Made before the keeper's filter is on, `run` after."""
+
+    def __init__(self, plan: Plan, started: Started, proc: int, alive: int) -> None:
+        self._limits = plan.limits
+        self._started = started
+        self._proc = proc
+        self._alive = alive
+        self._room = plan.limits.output_mb * _MIB
+        self._kept = {started.stdout: bytearray(), started.stderr: bytearray()}
+        self._totals = {started.stdout: 0, started.stderr: 0}
+        self._input = memoryview(b"")
+        self._status: int | None = None
+        self._stopped: Kind | None = None
+        self._peak = _EMPTY
+        self._poller = select.poll()
+        for descriptor in (started.stdout, started.stderr):
+            os.set_blocking(descriptor, False)
+            self._poller.register(descriptor, select.POLLIN)
+        os.set_blocking(started.stdin, False)
+        self._poller.register(started.pidfd, select.POLLIN)
+        self._poller.register(alive, 0)  # a hang-up is always reported
+
+    def run(self, call: dict[str, object]) -> dict[str, object]:
+        """Until the tool ends or is stopped. Returns the report; everything else in the namespace is dead by then."""
+        begun = time.monotonic()
+        self._input = memoryview(base64.b64decode(str(call["stdin"])))
+        self._feed()
+        deadline = begun + self._limits.wall_seconds
+        next_sample = begun
+        while self._status is None and self._stopped is None:
+            now = time.monotonic()
+            if now >= deadline:
+                self._stopped = Kind.TIMED_OUT
+                break
+            if now >= next_sample:
+                self._look()
+                spent = time.monotonic() - now
+                period = min(_PERIOD, max(_FIRST_PERIOD, (now - begun) / 8))
+                next_sample = now + max(period, 10 * spent)
+            wait = min(deadline, next_sample) - time.monotonic()
+            self._pump(max(0.0, wait))
+            self._reap()
+        wall = time.monotonic() - begun
+        self._end_tree()
+        return self._report(call, wall)
+
+    def _pump(self, seconds: float) -> None:
+        for descriptor, _events in self._poller.poll(seconds * 1000 + 1):
+            if descriptor == self._alive:
+                os._exit(0)  # the launcher is gone; our death ends the rest
+            elif descriptor == self._started.stdin:
+                self._feed()
+            elif descriptor in self._kept:
+                self._read(descriptor)
+
+    def _feed(self) -> None:
+        """Write what the pipe takes; close it when all is written or nobody reads."""
+        stdin = self._started.stdin
+        try:
+            while self._input:
+                self._input = self._input[os.write(stdin, self._input) :]
+        except BlockingIOError:
+            self._poller.register(stdin, select.POLLOUT)
+            return
+        except BrokenPipeError:
+            self._input = memoryview(b"")
+        with contextlib.suppress(KeyError):
+            self._poller.unregister(stdin)
+        os.close(stdin)
+
+    def _read(self, descriptor: int) -> bool:
+        """Take what is there. False at the end of the pipe, or when nothing is there now."""
+        try:
+            data = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._poller.unregister(descriptor)
+            return False
+        self._totals[descriptor] += len(data)
+        take = data[: self._room]
+        self._room -= len(take)
+        self._kept[descriptor] += take
+        if len(take) < len(data):
+            self._stopped = self._stopped or Kind.TOO_MUCH_OUTPUT
+            return False
+        return True
+
+    def _look(self) -> None:
+        now = sample(self._proc, self._peak.open_files < self._limits.open_files)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        now = now.plus_cpu(used.ru_utime + used.ru_stime)
+        self._peak = self._peak.highest(now)
+        if now.memory > self._limits.memory_mb * _MIB:
+            self._stopped = Kind.OUT_OF_MEMORY
+        elif now.processes > self._limits.processes:
+            self._stopped = Kind.TOO_MANY_PROCESSES
+        elif now.cpu > self._limits.cpu_seconds:
+            self._stopped = Kind.OUT_OF_CPU
+
+    def _reap(self) -> None:
+        """Children of the tool that it left behind become ours; only the tool's own status matters."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._started.pid:
+                    self._status = status
+
+    def _end_tree(self) -> None:
+        """Kill and reap until this process is alone, then take what is left in the pipes: nobody can write any more."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, 0)
+            except ChildProcessError:
+                break
+            if pid == self._started.pid and self._status is None:
+                self._status = status
+        for descriptor in self._kept:
+            with contextlib.suppress(OSError, KeyError):
+                while self._read(descriptor):
+                    pass
+
+    def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        temp = temp_use(self._limits.file_mb * _MIB)
+        stdout, stderr = self._started.stdout, self._started.stderr
+        return {
+            "token": call["token"],
+            "status": self._status,
+            "stopped": self._stopped,
+            "usage": {
+                "wall_seconds": round(wall, 4),
+                "cpu_seconds": round(used.ru_utime + used.ru_stime, 4),
+                "memory_bytes": max(self._peak.memory, 0),
+                "processes": max(self._peak.processes, 1),
+                "open_files": self._peak.open_files,
+                "tmp_bytes": temp.used,
+            },
+            "temp_full": temp.full,
+            "file_at_limit": temp.file_at_limit,
+            "stdout": base64.b64encode(self._kept[stdout]).decode(),
+            "stderr": base64.b64encode(self._kept[stderr]).decode(),
+            "stdout_total": self._totals[stdout],
+            "stderr_total": self._totals[stderr],
+        }

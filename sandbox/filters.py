@@ -1,0 +1,150 @@
+"""Compiles seccomp allow-lists to BPF. Runs in the front, at start-up; workers load the bytes as they are.
+
+libseccomp (through pyseccomp) writes the decision tree; a short prologue of our own comes first, because libseccomp
+cannot say "every number above this one": numbers newer than the list answer ENOSYS, so that a libc falls back. The
+prologue also kills x32 calls, which share the architecture value of x86-64. seccomp(2), classic BPF: linux/filter.h.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sandbox import abi
+from sandbox.errors import HostRefused
+
+if TYPE_CHECKING:
+    from pyseccomp import SyscallFilter
+
+_KILL_PROCESS = 0x80000000
+_ERRNO = 0x00050000
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
+_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_LOW_32 = 0xFFFFFFFF  # the kernel uses only the low half of these arguments, so the filter must as well
+_SET_ID_BITS = 0o6000
+_IOCTLS = {"FIONREAD": 0x541B, "FIONBIO": 0x5421, "FIONCLEX": 0x5450, "FIOCLEX": 0x5451, "TCGETS": 0x5401}
+_IOCTLS_WINDOW = 0x5413  # TIOCGWINSZ
+_PRCTLS = (
+    abi.PR_SET_NAME,
+    16,  # PR_GET_NAME
+    abi.PR_GET_DUMPABLE,
+    abi.PR_GET_SECCOMP,
+    abi.PR_GET_NO_NEW_PRIVS,
+    abi.PR_CAPBSET_READ,
+    abi.PR_GET_SECUREBITS,
+    0x53564D41,  # PR_SET_VMA: names of memory regions, set by glibc and Android allocators
+)
+
+
+def tool_filter(allowed: Iterable[str], *, processes: bool) -> bytes:
+    """The filter of a tool. `processes`: whether it may start others; threads are always allowed."""
+    seccomp = _pyseccomp()
+    built = _start(seccomp, _ERRNO | errno.EPERM)
+    for name in allowed:
+        _add(seccomp, built, seccomp.ALLOW, name)
+    _add_processes(seccomp, built, processes=processes)
+    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
+    low = seccomp.Arg
+    for code in (*_IOCTLS.values(), _IOCTLS_WINDOW):
+        _add(seccomp, built, seccomp.ALLOW, "ioctl", low(1, seccomp.MASKED_EQ, _LOW_32, code))
+    for code in _PRCTLS:
+        _add(seccomp, built, seccomp.ALLOW, "prctl", low(0, seccomp.MASKED_EQ, _LOW_32, code))
+    _add(seccomp, built, seccomp.ALLOW, "prlimit64", low(0, seccomp.MASKED_EQ, _LOW_32, 0))
+    for name, position in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
+        _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _SET_ID_BITS, 0))
+    return _prologue() + _export(built)
+
+
+def keeper_filter(allowed: Iterable[str]) -> bytes:
+    """The filter of the keeper: a plain allow-list, and the question whether the filter is on."""
+    seccomp = _pyseccomp()
+    built = _start(seccomp, _ERRNO | errno.EPERM)
+    for name in allowed:
+        _add(seccomp, built, seccomp.ALLOW, name)
+    question = seccomp.Arg(0, seccomp.MASKED_EQ, _LOW_32, abi.PR_GET_SECCOMP)
+    _add(seccomp, built, seccomp.ALLOW, "prctl", question)
+    return _prologue() + _export(built)
+
+
+def front_filter(denied: Iterable[str]) -> bytes:
+    """The front's own filter: everything but `denied`; clone only for threads."""
+    seccomp = _pyseccomp()
+    built = _start(seccomp, seccomp.ALLOW)
+    for name in denied:
+        _add(seccomp, built, _ERRNO | errno.EPERM, name)
+    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
+    no_thread = seccomp.Arg(0, seccomp.MASKED_EQ, abi.CLONE_THREAD, 0)
+    _add(seccomp, built, _ERRNO | errno.EPERM, "clone", no_thread)
+    return _export(built)
+
+
+def _add_processes(seccomp: Any, built: SyscallFilter, *, processes: bool) -> None:
+    mask = abi.NEW_NAMESPACES & ~abi.CLONE_NEWTIME  # in clone(2) that bit belongs to the exit signal
+    if processes:
+        _add(seccomp, built, seccomp.ALLOW, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, mask, 0))
+        _add(seccomp, built, seccomp.ALLOW, "fork")
+        _add(seccomp, built, seccomp.ALLOW, "vfork")
+    else:
+        thread = seccomp.Arg(0, seccomp.MASKED_EQ, mask | abi.CLONE_THREAD, abi.CLONE_THREAD)
+        _add(seccomp, built, seccomp.ALLOW, "clone", thread)
+
+
+def _pyseccomp() -> Any:
+    try:
+        import pyseccomp
+    except RuntimeError:
+        raise HostRefused(
+            "seccomp: the libseccomp library is not installed",
+            "install it: apt-get install libseccomp2, dnf install libseccomp, or pacman -S libseccomp",
+        ) from None
+    return pyseccomp
+
+
+def _start(seccomp: Any, default: int) -> SyscallFilter:
+    built: SyscallFilter = seccomp.SyscallFilter(default)
+    built.set_attr(seccomp.Attr.ACT_BADARCH, _KILL_PROCESS)  # libseccomp's own default kills only the thread
+    built.set_attr(
+        seccomp.Attr.CTL_OPTIMIZE, 2
+    )  # a binary tree instead of a list: fewer instructions per call
+    return built
+
+
+def _add(seccomp: Any, built: SyscallFilter, action: int, name: str, *arguments: Any) -> None:
+    number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
+    if number >= 0:  # negative: this architecture does not have the call
+        built.add_rule(action, number, *arguments)
+
+
+def _export(built: SyscallFilter) -> bytes:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        with open(writer, "wb") as sink:
+            built.export_bpf(sink)
+        with open(reader, "rb", closefd=False) as source:
+            return source.read()
+    finally:
+        os.close(reader)
+
+
+def _prologue() -> bytes:
+    """Foreign architecture or x32: kill. Newer than the list: ENOSYS. Otherwise on to libseccomp's part."""
+    return b"".join(
+        _instruction(*fields)
+        for fields in (
+            (_LOAD, 0, 0, _OFFSET_ARCH),
+            (_JUMP_EQUAL, 1, 0, abi.AUDIT_ARCH),
+            (_RETURN, 0, 0, _KILL_PROCESS),
+            (_LOAD, 0, 0, _OFFSET_NUMBER),
+            (_JUMP_GREATER_EQUAL, 0, 1, abi.X32_BIT),
+            (_RETURN, 0, 0, _KILL_PROCESS),
+            (_JUMP_GREATER_EQUAL, 0, 1, abi.NEWEST_KNOWN + 1),
+            (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
+        )
+    )
+
+
+def _instruction(code: int, yes: int, no: int, value: int) -> bytes:
+    return struct.pack("@HBBI", code, yes, no, value)

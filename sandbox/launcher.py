@@ -1,0 +1,206 @@
+"""The launcher: forks one worker per call. Started once by the front, with `python -I -S`, one thread, empty environment.
+
+SECURITY: it knows plans, which the front registers before it reads the first client byte, and nothing else: no secrets,
+no client data (arguments travel in a pipe from the front to the worker, unread here). A front that has been taken over
+can ask only for plans that exist. When the front goes away, its socket ends, the launcher ends, and the kernel ends the
+workers (parent-death signal, and their pid namespaces with them).
+When Toolcage runs as root this process is root as well: it makes the id-mapped trees and hands each worker a kernel id
+of its own. It never runs anything as root besides these system calls.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+from dataclasses import dataclass, field
+
+from sandbox import abi, syscalls, wire, worker
+from sandbox.errors import WireError
+from sandbox.plan import Plan, from_json
+from sandbox.slots import Slots
+from sandbox.steps.identity import write_maps
+from sandbox.wire import Message, Packet
+
+NAMESPACES = (
+    abi.CLONE_NEWUSER
+    | abi.CLONE_NEWNS
+    | abi.CLONE_NEWPID
+    | abi.CLONE_NEWNET
+    | abi.CLONE_NEWIPC
+    | abi.CLONE_NEWUTS
+    | abi.CLONE_NEWCGROUP
+)
+_MAX_PLANS = 1024
+_MAX_WORKERS = 64
+
+
+@dataclass
+class Worker:
+    """A call in flight."""
+
+    call: int
+    pid: int
+    slot: int
+
+
+@dataclass
+class State:
+    """All that the launcher knows. `workers` by pidfd."""
+
+    link: socket.socket
+    slots: Slots
+    plans: list[Plan] = field(default_factory=list)
+    sealed: bool = False
+    workers: dict[int, Worker] = field(default_factory=dict)
+
+
+def main(descriptor: int) -> None:
+    """Serve the front on `descriptor` until it goes away."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):  # already a session leader
+        os.setsid()
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    link = socket.socket(fileno=descriptor)
+    link.set_inheritable(False)
+    alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
+    state = State(link, Slots(alive_reader, alive_writer))
+    poller = select.poll()
+    poller.register(link.fileno(), select.POLLIN)
+    while True:
+        for ready, _events in poller.poll():
+            if ready == link.fileno():
+                if not _serve(state, poller):
+                    return
+            else:
+                _reap(state, poller, ready)
+
+
+def _serve(state: State, poller: select.poll) -> bool:
+    """Handle one packet; False when the front is gone or does not keep to the protocol."""
+    try:
+        data, ancillary, flags, _ = state.link.recvmsg(wire.PACKET_LIMIT + 1, socket.CMSG_SPACE(2 * 4))
+    except ConnectionError:
+        return False
+    descriptors = _received(ancillary)
+    if not data or flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        return False
+    try:
+        _handle(state, poller, wire.unpack(data), descriptors)
+    except (WireError, ConnectionError):
+        return False
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return True
+
+
+def _handle(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
+    match message.type:
+        case Packet.REGISTER if not state.sealed and len(state.plans) < _MAX_PLANS:
+            _register(state, message)
+        case Packet.SEAL:
+            state.sealed = True
+        case Packet.CALL if state.sealed and len(descriptors) == 2 and message.plan < len(state.plans):
+            _start(state, poller, message, descriptors)
+        case Packet.KILL:
+            for pidfd, running in state.workers.items():
+                if running.call == message.call:
+                    with contextlib.suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        case _:
+            raise WireError(f"{message.type.name} is not allowed now")
+
+
+def _register(state: State, message: Message) -> None:
+    try:
+        plan = from_json(json.loads(message.payload))
+    except (ValueError, TypeError, KeyError) as problem:
+        raise WireError(f"plan: {problem}") from None
+    try:
+        if plan.identity.slots:
+            state.slots.hold(plan)
+    except OSError as problem:
+        _send(state, _failed(message.call, "mounts", problem))
+        return
+    state.plans.append(plan)
+    _send(state, Message(Packet.REGISTERED, len(state.plans) - 1, message.call))
+
+
+def _start(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
+    plan = state.plans[message.plan]
+    step = "identity"
+    try:
+        if len(state.workers) >= _MAX_WORKERS:
+            raise BlockingIOError(11, f"{_MAX_WORKERS} workers are running")
+        slot = state.slots.take({running.slot for running in state.workers.values()})
+        trees = state.slots.trees(plan, slot) if plan.identity.slots else {}
+        step = "namespaces"
+        pid, pidfd = _spawn(state, plan, slot, trees, descriptors)
+    except OSError as problem:
+        _send(state, _failed(message.call, step, problem))
+        return
+    state.workers[pidfd] = Worker(message.call, pid, slot)
+    poller.register(pidfd, select.POLLIN)
+    _send(state, Message(Packet.STARTED, message.plan, message.call, struct.pack("!I", pid)))
+
+
+def _spawn(
+    state: State, plan: Plan, slot: int, trees: dict[str, int], descriptors: list[int]
+) -> tuple[int, int]:
+    """Clone a keeper into all namespaces and map its ids. A keeper that cannot be mapped is killed."""
+    ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        pid, pidfd = syscalls.spawn(NAMESPACES)
+        if pid == 0:
+            worker.main(
+                plan, worker.Given(descriptors[0], descriptors[1], state.slots.alive, ready_reader, trees)
+            )
+        try:
+            uid, gid = state.slots.ids(slot, slots=plan.identity.slots)
+            write_maps(pid, uid, gid, slots=plan.identity.slots)
+            os.write(ready_writer, b"1")
+        except OSError:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(pidfd)
+            raise
+        return pid, pidfd
+    finally:
+        for descriptor in (ready_reader, ready_writer, *trees.values()):
+            os.close(descriptor)
+
+
+def _reap(state: State, poller: select.poll, pidfd: int) -> None:
+    """A keeper is gone, and with pid 1 every process of its namespace: the kernel has reaped them before it."""
+    running = state.workers.pop(pidfd)
+    poller.unregister(pidfd)
+    _, status = os.waitpid(running.pid, 0)
+    os.close(pidfd)
+    _send(state, Message(Packet.ENDED, 0, running.call, struct.pack("!i", status)))
+
+
+def _failed(call: int, step: str, problem: OSError) -> Message:
+    document = {"step": step, "errno": problem.errno or 0, "detail": str(problem.strerror)[:500]}
+    return Message(Packet.FAILED, 0, call, json.dumps(document).encode())
+
+
+def _send(state: State, message: Message) -> None:
+    state.link.send(wire.pack(message))
+
+
+def _received(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    found: list[int] = []
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            numbers = array.array("i")
+            numbers.frombytes(data[: len(data) // numbers.itemsize * numbers.itemsize])
+            found += numbers
+    for descriptor in found:
+        os.set_inheritable(descriptor, False)
+    return found

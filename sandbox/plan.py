@@ -1,0 +1,106 @@
+"""A plan: the complete list of what will be enforced for one tool. Made by `planning`, once, at start-up.
+
+Used in every process. A plan prints as JSON (`explain`), crosses to the launcher as JSON, and is never changed
+afterwards. The order of the steps stands here and nowhere else:
+
+    launcher   Namespaces   clone3 with all seven, so that no process of a call exists outside them; then the id maps
+    keeper     Descriptors  first, a leaked descriptor beats every later layer
+               Identity     before the mounts, so that they belong to the inside user
+               Mounts       needs the capabilities that Privileges takes away
+               Keyring      before the filter that denies keyctl
+               Privileges   before the fork, so that the tool never had any
+    tool       Limits       inside the user namespace, where RLIMIT_NPROC has a budget of its own
+               Landlock     after the mounts (mount is refused afterwards), needs no_new_privs
+               Seccomp      last, because it denies what the steps before it need
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.steps.identity import Identity
+from sandbox.steps.keyring import Keyring
+from sandbox.steps.landlock import Landlock
+from sandbox.steps.limits import ResourceLimits
+from sandbox.steps.mounts import Mount, Mounts
+from sandbox.steps.privileges import Privileges
+from sandbox.steps.seccomp import Seccomp
+from sandbox.types import Limits
+
+# Folders of the host's system. They are mounted as they are; everything else has to be asked for.
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+
+
+_PARTS: dict[str, type[Any]] = {
+    "limits": Limits,
+    "identity": Identity,
+    "keyring": Keyring,
+    "privileges": Privileges,
+    "resources": ResourceLimits,
+    "landlock": Landlock,
+    "seccomp": Seccomp,
+    "keeper_seccomp": Seccomp,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a worker needs to know besides one call's arguments."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    root_at: str
+    processes: str
+    limits: Limits
+    identity: Identity
+    mounts: Mounts
+    keyring: Keyring
+    privileges: Privileges
+    resources: ResourceLimits
+    landlock: Landlock
+    seccomp: Seccomp
+    keeper_seccomp: Seccomp
+
+    def as_json(self) -> dict[str, object]:
+        """Plain data; `from_json` reads it back."""
+        return dataclasses.asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the JSON form: two equal digests enforce the same."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
+
+    def expected(self) -> dict[str, object]:
+        """What an honest attestation of this plan says, as far as it is known beforehand."""
+        return {
+            "uid": 1000,
+            "capabilities": 0,
+            "no_new_privs": True,
+            "landlock_abi": self.landlock.version,
+            "seccomp": self.seccomp.digest,
+            "mounts": sum(mount.kind in ("tree", "device", "temp", "proc") for mount in self.mounts.mounts),
+        }
+
+
+def from_json(document: dict[str, Any]) -> Plan:
+    """The plan again, in the launcher. Raises TypeError or KeyError for anything that `as_json` does not write."""
+    fields = {key: _tuples(value) for key, value in document.items()}
+    for key, kind in _PARTS.items():
+        fields[key] = kind(**fields[key])
+    mounts = tuple(Mount(**mount) for mount in fields["mounts"]["mounts"])
+    fields["mounts"] = Mounts(mounts, fields["mounts"]["hostname"])
+    return Plan(**fields)
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists where plans have tuples."""
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,112 @@
+"""Planning: a Profile on a Host becomes a Plan, or an error that names the missing layer and the remedy.
+
+Runs in the front, at start-up. Pure, but for looking at the paths of programs and folders.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass
+
+from sandbox import programs
+from sandbox.errors import ProfileRefused
+from sandbox.host import Host
+from sandbox.layout import mounts_for
+from sandbox.plan import Plan
+from sandbox.steps.identity import Identity
+from sandbox.steps.keyring import Keyring
+from sandbox.steps.landlock import Landlock
+from sandbox.steps.limits import ResourceLimits
+from sandbox.steps.mounts import Mount, Mounts
+from sandbox.steps.privileges import Privileges
+from sandbox.steps.seccomp import Seccomp
+from sandbox.types import Profile
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Compiled seccomp programs that plans choose from, as raw BPF."""
+
+    tool: bytes
+    tool_with_processes: bytes
+    keeper: bytes
+
+
+def make(profile: Profile, host: Host, filters: Filters) -> Plan:
+    """The plan for `profile` on `host`. Raises HostRefused or ProfileRefused, each with a remedy."""
+    host.require()
+    _check(profile)
+    found = programs.needs(profile.command[0])
+    for extra in profile.processes if isinstance(profile.processes, tuple) else ():
+        _merge(found, programs.needs(extra))
+    mounts = mounts_for(profile, host, found)
+    many = profile.processes != "none"
+    return Plan(
+        name=profile.name,
+        command=profile.command,
+        environment=_environment(profile),
+        root_at=profile.root_at or profile.root,
+        processes=profile.processes if isinstance(profile.processes, str) else ", ".join(profile.processes),
+        limits=profile.limits,
+        identity=Identity(slots=host.slots),
+        mounts=Mounts(mounts),
+        keyring=Keyring(),
+        privileges=Privileges(host.last_capability),
+        resources=ResourceLimits.build(profile.limits),
+        landlock=_landlock(profile, host, found, mounts),
+        seccomp=_program(filters.tool_with_processes if many else filters.tool),
+        keeper_seccomp=_program(filters.keeper),
+    )
+
+
+def _program(bpf: bytes) -> Seccomp:
+    return Seccomp(base64.b64encode(bpf).decode())
+
+
+def _merge(found: programs.Needs, more: programs.Needs) -> None:
+    found.trees.update({path: why for path, why in more.trees.items() if not found.covers(path)})
+    found.links.update(more.links)
+    found.execute += [path for path in more.execute if path not in found.execute]
+
+
+def _environment(profile: Profile) -> tuple[tuple[str, str], ...]:
+    """Built from nothing: the fixed part, then what the policy adds."""
+    fixed = {
+        "PATH": programs.TOOL_PATH,
+        "HOME": "/tmp/home",  # noqa: S108 - the private /tmp inside the cage
+        "TMPDIR": "/tmp",  # noqa: S108
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "PAGER": "cat",
+    }
+    return tuple(sorted({**fixed, **dict(profile.environment)}.items()))
+
+
+def _landlock(profile: Profile, host: Host, found: programs.Needs, mounts: tuple[Mount, ...]) -> Landlock:
+    execute = list(found.execute)
+    if profile.processes == "any":
+        execute += [mount.target for mount in mounts if mount.kind == "tree" and mount.execute]
+    read = [mount.target for mount in mounts if mount.kind in ("tree", "proc")]
+    return Landlock(
+        version=host.landlock,
+        read=(*read, "/etc"),
+        write=("/tmp",),  # noqa: S108
+        devices=_DEVICES,
+        execute=tuple(dict.fromkeys(execute)),
+    )
+
+
+def _check(profile: Profile) -> None:
+    if not os.path.isabs(profile.command[0]):
+        raise ProfileRefused(f"program {profile.command[0]!r} is not an absolute path", "resolve it first")
+    if profile.root_at is not None and (
+        not profile.root_at.startswith("/") or os.path.normpath(profile.root_at) == "/"
+    ):
+        raise ProfileRefused(
+            f"root_at {profile.root_at!r}: an absolute path below / is needed", 'use "/work"'
+        )

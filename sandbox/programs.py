@@ -1,0 +1,159 @@
+"""Finds what a tool needs besides the system folders: interpreter, virtual environment, node prefix, own libraries.
+
+Runs in the front, at start-up, so that an operator does not list these paths by hand. Pure but for reading the
+programs themselves. Each need carries the reason that `explain` shows. Only `bin` and `lib` folders of a prefix are
+taken, never the prefix itself: ~/.local also holds keyrings.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sandbox import elf
+from sandbox.errors import ProfileRefused
+from sandbox.plan import SYSTEM
+
+TOOL_PATH = "/usr/local/bin:/usr/bin:/bin"
+_PARTS = ("pyvenv.cfg", "bin", "lib", "lib64", "libexec")
+_DEPTH = 6  # a script whose interpreter is a script whose ...; the kernel itself stops at 4
+_EDITABLE = re.compile(r"""['"](/[^'"\n]+)['"]""")
+
+
+@dataclass
+class Needs:
+    """What was found. `trees` and `links`: path -> reason and path -> (target, reason). `execute`: files to be started."""
+
+    trees: dict[str, str] = field(default_factory=dict)
+    links: dict[str, tuple[str, str]] = field(default_factory=dict)
+    execute: list[str] = field(default_factory=list)
+
+    def covers(self, path: str) -> bool:
+        """Whether `path` will be there: a system folder or below a tree."""
+        return any(path == place or path.startswith(place + "/") for place in (*SYSTEM, *self.trees))
+
+
+def resolve(program: str, search: str) -> str:
+    """Absolute path of `program`, looked up in `search` when it has no slash. Raises ProfileRefused."""
+    found = program if program.startswith("/") else shutil.which(program, path=search)
+    if found is None or not os.path.isfile(found) or not os.access(found, os.X_OK):
+        raise ProfileRefused(
+            f"program {program!r} was not found or may not be started",
+            "install it, or give its absolute path; desktop clients start servers with a short PATH",
+        )
+    return os.path.abspath(found)
+
+
+def needs(program: str) -> Needs:
+    """Everything that `program` (absolute path) needs to be started in the cage."""
+    found = Needs()
+    _add_program(found, program, f"the program {os.path.basename(program)}", _DEPTH)
+    return found
+
+
+def _add_program(found: Needs, path: str, reason: str, depth: int) -> None:
+    if depth == 0 or path in found.execute:
+        return
+    found.execute.append(path)
+    real = os.path.realpath(path)
+    for place in dict.fromkeys((path, real)):
+        _add_prefix(found, place)
+    _add_tree(found, path, reason)
+    try:
+        program = elf.read(real)
+    except OSError as problem:
+        raise ProfileRefused(
+            f"program {path}: {problem.strerror}", "make it readable for this user"
+        ) from None
+    if program.words:
+        _add_script(found, program.words, os.path.basename(path), depth)
+    elif program.loader:
+        _add_libraries(found, program, real)
+
+
+def _add_script(found: Needs, words: tuple[str, ...], name: str, depth: int) -> None:
+    reason = f"interpreter of {name}"
+    interpreter = words[0]
+    if os.path.basename(interpreter) == "env" and len(words) > 1:
+        _add_program(found, interpreter, reason, depth - 1)
+        wanted = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        interpreter = resolve(wanted, TOOL_PATH)
+    _add_program(found, interpreter, reason, depth - 1)
+
+
+def _add_libraries(found: Needs, program: elf.Program, real: str) -> None:
+    if program.loader not in found.execute:
+        found.execute.append(program.loader)
+    _add_tree(found, program.loader, f"loader of {os.path.basename(real)}")
+    for library in program.libraries:
+        for folder in program.search:
+            candidate = os.path.join(folder, library)
+            if not os.path.exists(candidate):
+                continue
+            if not found.covers(candidate):
+                _add_tree(found, folder, f"libraries of {os.path.basename(real)}")
+            break
+
+
+def _add_prefix(found: Needs, path: str) -> None:
+    """The folders of the installation that `path` belongs to, if its layout is a known one."""
+    if found.covers(path):
+        return
+    if "/node_modules/" in path:
+        modules = path[: path.index("/node_modules/") + len("/node_modules")]
+        _add_tree(found, modules, f"node packages of {os.path.basename(path)}")
+    prefix = os.path.dirname(os.path.dirname(path))
+    config = os.path.join(prefix, "pyvenv.cfg")
+    if os.path.isfile(config):
+        _add_parts(found, prefix, "virtual environment")
+        _add_base(found, config)
+        _add_path_entries(found, prefix)
+    elif glob.glob(os.path.join(prefix, "lib", "python3*")) or os.path.isdir(
+        os.path.join(prefix, "lib/node_modules")
+    ):
+        _add_parts(found, prefix, "installation")
+
+
+def _add_parts(found: Needs, prefix: str, what: str) -> None:
+    for part in _PARTS:
+        path = os.path.join(prefix, part)
+        if os.path.exists(path):
+            _add_tree(found, path, f"part of the {what} {prefix}")
+
+
+def _add_tree(found: Needs, path: str, reason: str) -> None:
+    """A tree at its real path, and a link where the path that was asked for is another one."""
+    real = os.path.realpath(path)
+    if not found.covers(real):
+        found.trees[real] = reason
+    if real != path and not found.covers(path):
+        found.links[path] = (real, reason)
+
+
+def _add_base(found: Needs, config: str) -> None:
+    with open(config, encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition("=")
+            if key.strip() == "home" and not found.covers(value.strip()):
+                _add_parts(found, os.path.dirname(value.strip()), "Python")
+
+
+def _add_path_entries(found: Needs, prefix: str) -> None:
+    """Folders that .pth files and editable installs of the environment add to Python's path."""
+    packages = os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")
+    for name in glob.glob(os.path.join(packages, "*.pth")):
+        with open(name, encoding="utf-8", errors="replace") as file:
+            _add_folders(found, (line.strip() for line in file), name)
+    for name in glob.glob(os.path.join(packages, "__editable__*.py")):
+        with open(name, encoding="utf-8", errors="replace") as file:
+            _add_folders(found, _EDITABLE.findall(file.read()), name)
+
+
+def _add_folders(found: Needs, paths: Iterable[str], name: str) -> None:
+    for path in paths:
+        if path.startswith("/") and path != "/" and os.path.isdir(path):
+            _add_tree(found, path, f"path entry of {os.path.basename(name)}")

@@ -1,0 +1,98 @@
+"""Kernel ids for workers, and the trees that only root can make: id-mapped, cloned from descriptors held since start-up.
+
+Runs in the launcher. As an ordinary user there is one id, the caller's own, and no trees: the worker clones them itself.
+mount_setattr(2) MOUNT_ATTR_IDMAP, Linux 5.12; a file system without support is mounted without it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+
+from sandbox import abi, syscalls
+from sandbox.plan import SYSTEM, Plan
+from sandbox.steps.identity import SLOT_BASE
+from sandbox.steps.mounts import Mount, clone_tree
+
+_NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP)
+
+
+class Slots:
+    """`alive`: read end of a pipe whose write end only the launcher has; it ends when the launcher ends."""
+
+    def __init__(self, alive: int, writer: int) -> None:
+        self.alive = alive
+        self._writer = writer
+        self._held: dict[str, int] = {}
+        self._maps: dict[tuple[int, int, int], int] = {}
+        self._without_idmap: set[str] = set()
+
+    def hold(self, plan: Plan) -> None:
+        """Open every source of the plan once; later swaps of the path change nothing. OSError names the path."""
+        for mount in plan.mounts.mounts:
+            if mount.kind not in ("tree", "device") or mount.source in self._held:
+                continue
+            path = os.fsencode(mount.source)
+            held = syscalls.openat2(abi.AT_FDCWD, path, os.O_PATH, abi.RESOLVE_NO_SYMLINKS)
+            found = os.fstat(held)
+            if mount.identity not in ((0, 0), (found.st_dev, found.st_ino)):
+                os.close(held)
+                raise PermissionError(1, f"{mount.source} changed during start-up")
+            self._held[mount.source] = held
+
+    def take(self, used: set[int]) -> int:
+        """The lowest free slot."""
+        return next(slot for slot in range(len(used) + 1) if slot not in used)
+
+    def ids(self, slot: int, *, slots: bool) -> tuple[int, int]:
+        """(uid, gid) outside for a worker."""
+        return (SLOT_BASE + slot, SLOT_BASE + slot) if slots else (os.geteuid(), os.getegid())
+
+    def trees(self, plan: Plan, slot: int) -> dict[str, int]:
+        """A detached tree for every bind of the plan, by target; the caller closes them."""
+        made: dict[str, int] = {}
+        try:
+            for mount in plan.mounts.mounts:
+                if mount.kind in ("tree", "device"):
+                    made[mount.target] = self._tree(mount, slot)
+        except OSError:
+            for tree in made.values():
+                os.close(tree)
+            raise
+        return made
+
+    def _tree(self, mount: Mount, slot: int) -> int:
+        held = self._held[mount.source]
+        system = mount.kind == "device" or mount.source.startswith((*SYSTEM, "/etc/"))
+        if system or mount.source in self._without_idmap:
+            return clone_tree(mount, held)
+        owner = os.fstat(held)
+        try:
+            return clone_tree(mount, held, self._userns(owner.st_uid, owner.st_gid, slot))
+        except OSError as problem:
+            if problem.errno not in _NO_IDMAP:
+                raise
+        self._without_idmap.add(mount.source)
+        return clone_tree(mount, held)
+
+    def _userns(self, uid: int, gid: int, slot: int) -> int:
+        """A user namespace that says: what `uid` and `gid` own on disk belongs to the slot's ids here."""
+        key = (uid, gid, slot)
+        if key not in self._maps:
+            pid, pidfd = syscalls.spawn(abi.CLONE_NEWUSER)
+            if pid == 0:
+                while True:
+                    time.sleep(60)
+            try:
+                outside = SLOT_BASE + slot
+                for name, line in (("gid_map", f"{gid} {outside} 1"), ("uid_map", f"{uid} {outside} 1")):
+                    with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
+                        file.write(line)
+                self._maps[key] = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+            finally:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                os.close(pidfd)
+        return self._maps[key]

@@ -1,0 +1,63 @@
+"""Limits: what one process of the tool may use (setrlimit(2)); what all of them use is sampled by the keeper.
+
+Runs: apply in the tool, after the namespaces exist: since Linux 5.14 RLIMIT_NPROC counts per user namespace, so a call
+has a budget of its own only when the limit is set inside.
+"""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+from sandbox.types import Limits
+
+MIB = 1 << 20
+_SPARE_PROCESSES = 2  # the keeper, and one more, so that going over the limit is seen instead of only refused
+_SPARE_MEMORY = (
+    4  # the keeper stops the tool at the limit; the kernel refuses single allocations far beyond it
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """Pairs of RLIMIT name and value; soft and hard are the same unless stated in `apply`."""
+
+    values: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def build(cls, limits: Limits) -> ResourceLimits:
+        """From the limits of a profile."""
+        return cls(
+            (
+                ("RLIMIT_CORE", 0),
+                ("RLIMIT_CPU", limits.cpu_seconds),
+                ("RLIMIT_DATA", max(_SPARE_MEMORY * limits.memory_mb, limits.memory_mb + 1024) * MIB),
+                ("RLIMIT_FSIZE", limits.file_mb * MIB),
+                ("RLIMIT_MEMLOCK", 0),
+                ("RLIMIT_MSGQUEUE", 0),
+                ("RLIMIT_NICE", 0),
+                ("RLIMIT_NOFILE", limits.open_files),
+                ("RLIMIT_NPROC", limits.processes + _SPARE_PROCESSES),
+                ("RLIMIT_RTPRIO", 0),
+                ("RLIMIT_SIGPENDING", 256),
+                ("RLIMIT_STACK", 8 * MIB),
+            )
+        )
+
+    def apply(self) -> dict[str, object]:
+        """Set all; a lower hard limit of the caller stays. The CPU limit has a second hard limit one second later."""
+        for name, value in self.values:
+            number = getattr(resource, name)
+            hard = resource.getrlimit(number)[1]
+            bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            later = (
+                bound + 1
+                if name == "RLIMIT_CPU" and (hard == resource.RLIM_INFINITY or hard > bound)
+                else bound
+            )
+            resource.setrlimit(number, (bound, later))
+        return {
+            "limits": {
+                name[7:].lower(): resource.getrlimit(getattr(resource, name))[0] for name, _ in self.values
+            }
+        }

@@ -1,0 +1,125 @@
+"""The tool's own process from its fork to execve: the last three steps, then the call's words, then the program.
+
+SECURITY: everything between the fork and execve is our code. It proves its steps to the keeper and then waits, caged,
+until the keeper says what to run; the program that it becomes holds descriptors 0, 1 and 2 and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sandbox import wire
+from sandbox.plan import Plan
+from sandbox.steps import descriptors
+
+_FACTS_LIMIT = 64 * 1024
+_EXEC, _FACTS = 3, 4  # descriptors in the tool's process; both close on execve
+
+
+class ToolFailed(Exception):
+    """A step in the tool's process failed."""
+
+    def __init__(self, step: str, errno: int, detail: str) -> None:
+        super().__init__(detail)
+        self.step, self.errno, self.detail = step, errno, detail
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The keeper's ends: pid, pidfd and pipes of a tool that waits to be told what to run."""
+
+    pid: int
+    pidfd: int
+    stdin: int
+    stdout: int
+    stderr: int
+    words: int
+    facts: int
+
+
+def fork(plan: Plan) -> Started:
+    """Fork the tool's process. It applies its steps and waits; `facts` says how that went."""
+    pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(5)]
+    stdin, stdout, stderr, words, facts_pipe = pipes
+    pid = os.fork()
+    if pid == 0:
+        _become(plan, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]))
+    for descriptor in (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]):
+        os.close(descriptor)
+    return Started(pid, os.pidfd_open(pid), stdin[1], stdout[0], stderr[0], words[1], facts_pipe[0])
+
+
+def facts(started: Started) -> dict[str, object]:
+    """What the tool's process read back from the kernel. Raises ToolFailed when a step failed or it died."""
+    found = wire.read_frame(started.facts, _FACTS_LIMIT)
+    if found is None:
+        raise ToolFailed("tool", 0, "the tool's process died while it was being confined")
+    _raise_failure(found)
+    return found
+
+
+def go(started: Started, call: dict[str, object]) -> None:
+    """Tell the tool what to run; returns when execve has succeeded. Raises ToolFailed when it has not."""
+    wire.write_all(started.words, wire.frame({"argv": call["argv"], "cwd": call["cwd"]}))
+    os.close(started.words)
+    failure = wire.read_frame(started.facts, _FACTS_LIMIT)
+    os.close(started.facts)
+    if failure is not None:
+        _raise_failure(failure)
+        raise ToolFailed("exec", 0, "the tool's process said something unexpected")
+
+
+def _raise_failure(document: dict[str, object]) -> None:
+    failed = document.get("failed")
+    if isinstance(failed, list):
+        raise ToolFailed(str(failed[0]), int(failed[1]), str(failed[2]))
+
+
+def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
+    step = "descriptors"
+    try:
+        _arrange(ends)
+        step = "limits"
+        found = plan.resources.apply()
+        step = "landlock"
+        found.update(plan.landlock.apply())
+        step = "seccomp"
+        found.update(plan.seccomp.apply())
+        step = "go"
+        os.write(_FACTS, wire.frame(found))
+        words = wire.read_frame(_EXEC, wire.GO_LIMIT)
+        if words is None:
+            os._exit(0)
+        step = "cwd"
+        os.chdir(os.path.join(plan.root_at, str(words["cwd"])))
+        step = "exec"
+        _execute(plan, words["argv"])
+    except OSError as problem:
+        code, detail = problem.errno or 0, str(problem.strerror or problem)
+    except BaseException as problem:  # noqa: BLE001 - a bug here must not go on into the keeper's code
+        code, detail = 0, f"{type(problem).__name__}: {problem}"
+    os.write(_FACTS, wire.frame({"failed": [step, code, detail[:500]]}))
+    os._exit(127)
+
+
+def _execute(plan: Plan, tail: object) -> NoReturn:
+    if not isinstance(tail, list) or not all(isinstance(word, str) for word in tail):
+        raise ValueError("argv is not a list of words")
+    argv = [*plan.command, *tail]
+    os.execve(plan.command[0], [os.fsencode(word) for word in argv], dict(plan.environment))  # noqa: S606
+
+
+def _arrange(ends: tuple[int, ...]) -> None:
+    """Pipes to 0..4 by way of high numbers, so that none is overwritten before it is moved; the rest is closed."""
+    os.setsid()
+    high = [_duplicate_above(descriptor) for descriptor in ends]
+    for number, descriptor in enumerate(high):
+        os.dup2(descriptor, number, inheritable=number < 3)
+    descriptors.close_all_but(range(5))
+
+
+def _duplicate_above(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64)

@@ -1,0 +1,124 @@
+"""The keeper: pid 1 of one call's namespaces. Builds the cage, proves it, starts the tool, collects, reports, dies.
+
+SECURITY: it runs as the inside user, without privileges from the step of that name on, and under a filter of its own
+before it reads the call. It alone holds the report pipe; the tool holds nothing but its three standard pipes. When the
+keeper dies for any reason, the kernel kills everything in its pid namespace. There is no way back: a step that fails is
+reported by name and the keeper exits; nothing is retried with less.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sandbox import abi, collect, syscalls, tool, wire
+from sandbox.plan import Plan
+from sandbox.steps import descriptors, mounts
+
+_FAILED_EXIT = 70  # EX_SOFTWARE; only the launcher sees it
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Descriptors from the launcher: go pipe, report pipe, liveness of the launcher, "maps are written", trees."""
+
+    go: int
+    report: int
+    alive: int
+    ready: int
+    trees: dict[str, int]
+
+
+class Step:
+    """The name of the step in progress, so that a failure can be reported by name."""
+
+    name = "descriptors"
+
+
+def main(plan: Plan, given: Given) -> NoReturn:
+    """One call, from an unmapped clone to the report. Never returns."""
+    step = Step()
+    try:
+        _run(plan, given, step)
+        os._exit(0)
+    except tool.ToolFailed as problem:
+        _report_failure(given.report, problem.step, problem.errno, problem.detail)
+    except OSError as problem:
+        _report_failure(given.report, step.name, problem.errno or 0, str(problem.strerror or problem))
+    except BaseException as problem:  # noqa: BLE001 - a bug here must not go on into the launcher's code
+        _report_failure(given.report, step.name, 0, f"{type(problem).__name__}: {problem}")
+    os._exit(_FAILED_EXIT)
+
+
+def _run(plan: Plan, given: Given, step: Step) -> None:
+    facts, proc, oom_score = _confine(plan, given, step)
+    step.name = "tool"
+    started = tool.fork(plan)
+    os.pwrite(oom_score, b"500", 0)  # the tool keeps 1000: it goes first, and the keeper can still report
+    os.close(oom_score)
+    facts.update(tool.facts(started))
+    collector = collect.Collector(plan, started, proc, given.alive)
+    step.name = "keeper_seccomp"
+    plan.keeper_seccomp.apply()
+    wire.write_all(given.report, wire.frame({"attested": facts}))
+    step.name = "go"
+    call = wire.read_frame(given.go, wire.GO_LIMIT)
+    if call is None:
+        os._exit(0)
+    os.close(given.go)
+    step.name = "exec"
+    tool.go(started, call)
+    step.name = "collect"
+    report = collector.run(call)
+    wire.write_all(given.report, wire.frame({"report": report}))
+
+
+def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], int, int]:
+    """The keeper's steps in their order. Returns the facts that were read back, its proc and its oom_score_adj."""
+    descriptors.close_all_but((given.go, given.report, given.alive, given.ready, *given.trees.values()))
+    _null_standard_descriptors()
+    descriptors.reset_signals()
+    descriptors.start_session()
+    step.name = "identity"
+    if os.read(given.ready, 1) != b"1":
+        raise BrokenPipeError(32, "the launcher went away")
+    os.close(given.ready)
+    oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(oom_score, b"1000")
+    facts = plan.identity.apply()
+    _die_with_launcher(given.alive)
+    step.name = "mounts"
+    facts.update(plan.mounts.apply(given.trees))
+    proc = mounts.private_proc()
+    step.name = "keyring"
+    facts.update(plan.keyring.apply())
+    step.name = "privileges"
+    facts.update(plan.privileges.apply())
+    return facts, proc, oom_score
+
+
+def _null_standard_descriptors() -> None:
+    """0, 1 and 2 were closed, so opening fills them in order."""
+    for number in range(3):
+        if os.open("/dev/null", os.O_RDWR) != number:
+            raise OSError(9, "the standard descriptors are not free")
+        os.set_inheritable(number, True)
+
+
+def _die_with_launcher(alive: int) -> None:
+    """The signal is cleared by a change of ids, so it is set after; the pipe tells whether it was too late."""
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    poller = select.poll()
+    poller.register(alive, select.POLLHUP)
+    if poller.poll(0):
+        os._exit(0)
+
+
+def _report_failure(report: int, step: str, code: int, detail: str) -> None:
+    try:
+        wire.write_all(report, wire.frame({"failed": {"step": step, "errno": code, "detail": detail[:500]}}))
+    except OSError:
+        os._exit(_FAILED_EXIT)
