@@ -1,0 +1,1 @@
+"""The Model Context Protocol: a core without I/O (protocol) and the transport that carries it (stdio)."""
