@@ -15,7 +15,7 @@ import signal
 import time
 
 from sandbox.plan import Plan
-from sandbox.sample import Sample, sample, temp_use
+from sandbox.sample import Sample, sample, shared_memory, temp_use
 from sandbox.tool import Started
 from sandbox.types import Kind
 
@@ -122,8 +122,11 @@ class Collector:
         now = sample(self._proc, self._peak.open_files < self._limits.open_files)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         now = now.plus_cpu(used.ru_utime + used.ru_stime)
+        limit = self._limits.memory_mb * _MIB
+        if now.memory > limit and now.processes > 1:
+            now = now.with_memory(shared_memory(self._proc))
         self._peak = self._peak.highest(now)
-        if now.memory > self._limits.memory_mb * _MIB:
+        if now.memory > limit:
             self._stopped = Kind.OUT_OF_MEMORY
         elif now.processes > self._limits.processes:
             self._stopped = Kind.TOO_MANY_PROCESSES

@@ -94,6 +94,7 @@ def reported(document: object, token: str, plan: Plan, attestation: dict[str, ob
 
 def _kind(document: dict[str, object], plan: Plan) -> tuple[Kind, int]:
     status = _typed(document, "status", int)
+    hit = _hit(document, plan)
     stopped = document.get("stopped")
     if stopped is not None:
         if stopped not in _STOPPED:
@@ -109,15 +110,16 @@ def _kind(document: dict[str, object], plan: Plan) -> tuple[Kind, int]:
     if not os.WIFEXITED(status):
         raise WireError("neither exited nor signalled")
     if os.WEXITSTATUS(status) != 0:
-        return _hit(document, plan) or Kind.EXITED, status
+        return hit or Kind.EXITED, status
     return Kind.EXITED, status
 
 
 def _hit(document: dict[str, object], plan: Plan) -> Kind | None:
     """A limit that the kernel enforced with an errno: the tool failed and the limit was reached."""
-    if _typed(document, "file_at_limit", bool):
+    file_at_limit, temp_full = _typed(document, "file_at_limit", bool), _typed(document, "temp_full", bool)
+    if file_at_limit:
         return Kind.FILE_TOO_LARGE
-    if _typed(document, "temp_full", bool):
+    if temp_full:
         return Kind.TEMP_FULL
     if _usage(document.get("usage")).open_files >= plan.limits.open_files:
         return Kind.TOO_MANY_FILES

@@ -10,7 +10,7 @@ import enum
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sandbox.errors import WireError
@@ -89,19 +89,18 @@ class Frames:
         self._limit = limit
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[dict[str, object]]:
-        """Add bytes; returns the documents that became complete."""
+    def feed(self, data: bytes) -> Iterator[dict[str, object]]:
+        """Add bytes; yields the documents that became complete, before it raises WireError for what follows them."""
         self._buffer += data
-        found = []
         while len(self._buffer) >= 4:
             (length,) = struct.unpack_from("!I", self._buffer)
             if length > self._limit:
                 raise WireError(f"frame of {length} bytes, limit {self._limit}")
             if len(self._buffer) < 4 + length:
                 break
-            found.append(parse(bytes(self._buffer[4 : 4 + length])))
+            body = bytes(self._buffer[4 : 4 + length])
             del self._buffer[: 4 + length]
-        return found
+            yield parse(body)
 
     @property
     def pending(self) -> bool:

@@ -1,0 +1,56 @@
+"""Shared by all tests: where a thing must work, skipping is failing; nothing of ours may be left behind."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """MUST_WORK=1 turns a skip into a failure."""
+    report = yield
+    if os.environ.get("MUST_WORK") == "1" and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although MUST_WORK=1: {report.longrepr}"
+    return report  # type: ignore[return-value]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of what does not exist here (root's part as a user, x86 on arm64) are left out, which is not skipping."""
+    absent = {"root_only"} if os.geteuid() != 0 else set()
+    absent |= {"x86_only"} if os.uname().machine != "x86_64" else set()
+    others = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
+    if others:
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
+
+
+def ours() -> dict[str, list[str]]:
+    """Processes, mounts, cgroups and temporary folders that could be left by Toolcage."""
+    me = os.getuid()
+    processes = []
+    for process in psutil.process_iter(["pid", "uids", "cmdline", "status"]):
+        words = " ".join(process.info["cmdline"] or ())
+        uids = process.info["uids"]
+        if "sandbox.launcher" in words and (me == 0 or (uids and uids.real == me)):
+            processes.append(f"{process.info['pid']} {process.info['status']} {words[:80]}")
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        mounts = [line for line in file if "toolcage" in line.partition(" - ")[0]]
+    temp = glob.glob("/tmp/toolcage-*") + glob.glob("/dev/shm/toolcage-*")
+    cgroups = glob.glob("/sys/fs/cgroup/**/toolcage-*", recursive=True)
+    return {"processes": processes, "mounts": mounts, "temporary": temp, "cgroups": cgroups}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_leftovers() -> Iterator[None]:
+    """Whole run: what was not there before must not be there after."""
+    before = ours()
+    yield
+    after = ours()
+    left = {kind: [item for item in items if item not in before[kind]] for kind, items in after.items()}
+    assert not any(left.values()), f"left behind: {left}"
