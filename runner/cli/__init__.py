@@ -1,0 +1,63 @@
+"""The command line: one file per verb. The only package that prints, and the only one that chooses exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+
+from runner import __version__
+from sandbox.errors import Refused
+
+VERBS = ("serve", "call", "explain", "doctor", "demo")
+_EPILOG = """\
+examples:
+  toolcage serve policy.toml --root ~/src/project     what an MCP client starts
+  toolcage call policy.toml git_log max_count=3       one call without a client
+  toolcage explain policy.toml git_log                what its cage would be, runs nothing
+  toolcage doctor                                     what this host can enforce
+  toolcage demo                                       see it work
+
+exit codes: 0 ok, 1 findings, 2 error. The manual is docs/ in the source, the policy reference docs/policy.md.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `toolcage` command. Returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    options = _parser(words).parse_args(words)
+    try:
+        code: int = options.run(options)
+    except Refused as refused:
+        if getattr(options, "json", None) is not None and options.json is not False:
+            print(json.dumps(refused.as_json(), indent=2))
+        print_refused(refused)
+        return 2
+    except BrokenPipeError:
+        return 2
+    return code
+
+
+def print_refused(refused: Refused) -> None:
+    """For people: what is wrong, and what to do next."""
+    print(f"toolcage: {refused.message}", file=sys.stderr)
+    if refused.remedy:
+        print(f"  what to do: {refused.remedy}", file=sys.stderr)
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="toolcage",
+        description="Turns command-line tools into MCP tools that cannot hurt the person who lends them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"toolcage {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    # Only the verb that is used is imported: a client waits for `serve` to answer.
+    wanted = [word for word in words if word in VERBS][:1] or list(VERBS)
+    for name in wanted:
+        importlib.import_module(f"runner.cli.{name}").add_to(verbs)
+    return parser

@@ -1,0 +1,66 @@
+"""Flags, policy file and environment become one frozen Config. The only reader of os.environ; acts on nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from policies.load import load
+from policies.policy import Policy
+from runner.redaction import values
+from runner.redaction.values import SecretValue
+from sandbox.errors import Refused
+
+# Names of environment variables whose values are masked in everything that goes back, besides the policy's own.
+SECRET_NAMES = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*_KEY", "*CREDENTIAL*", "*PASSPHRASE*")
+_OUTPUT_BYTES = (1024, 8_388_608)
+_CALLS = (1, 600)
+
+
+class UsageRefused(Refused):
+    """A flag with a value that is not allowed."""
+
+    code = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that was decided before anything runs. `unmasked`: names of secrets too short to be masked."""
+
+    policy: Policy
+    secrets: tuple[SecretValue, ...]
+    unmasked: tuple[str, ...]
+    log_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line may say about a policy; None means that the policy decides."""
+
+    policy: str
+    root: str | None = None
+    max_output_bytes: int | None = None
+    max_calls_per_minute: int | None = None
+    log_json: str | None = None
+
+
+def read(flags: Flags) -> Config:
+    """Raises Refused (PolicyRefused, UsageRefused, SecretFileRefused), each with a remedy."""
+    environment = dict(os.environ)
+    policy = load(Path(flags.policy), root_override=flags.root, environment=environment)
+    policy = _override(policy, "max_output_bytes", flags.max_output_bytes, _OUTPUT_BYTES)
+    policy = _override(policy, "max_calls_per_minute", flags.max_calls_per_minute, _CALLS)
+    found = values.from_environment((*SECRET_NAMES, *policy.redact_env), environment)
+    found += values.from_files(policy.redact_files)
+    return Config(policy, found, values.too_short(found), flags.log_json)
+
+
+def _override(policy: Policy, name: str, value: int | None, bounds: tuple[int, int]) -> Policy:
+    if value is None:
+        return policy
+    low, high = bounds
+    if not low <= value <= high:
+        flag = "--" + name.replace("_", "-")
+        raise UsageRefused(f"{flag} {value} is out of bounds", f"give a number from {low} to {high}")
+    return replace(policy, **{name: value})

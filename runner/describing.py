@@ -1,0 +1,38 @@
+"""Runs the describe commands of a policy's catalogs, each in a worker, and makes tools from what they print.
+
+Front, right after start-up: discovery is answered meanwhile, tools/list waits. What comes back is foreign data.
+"""
+
+from __future__ import annotations
+
+from policies.policy import CatalogPolicy
+from runner.catalog import derive
+from runner.catalog.catalog import CatalogRefused
+from runner.catalog.tools import Tool
+from runner.visible import visible
+from sandbox.supervisor import Supervisor
+from sandbox.types import Call, Kind, Outcome
+
+_SHOWN_CHARS = 400
+
+
+async def describe(catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor) -> list[Tool]:
+    """The tools of all catalogs, in the policy's order. Raises CatalogRefused: the start is over."""
+    found: list[Tool] = []
+    for catalog in catalogs:
+        outcome = await supervisor.run(Call(f"describe:{catalog.name}"))
+        if outcome.kind is not Kind.EXITED or outcome.exit_code != 0:
+            raise _failed(catalog, outcome)
+        found += derive.tools(outcome.stdout, catalog)
+    return found
+
+
+def _failed(catalog: CatalogPolicy, outcome: Outcome) -> CatalogRefused:
+    code = "" if outcome.exit_code is None else f" {outcome.exit_code}"
+    words = visible(outcome.stderr[:_SHOWN_CHARS].decode("utf-8", "replace")).strip()
+    said = f'; it said: "{words}"' if words else ""
+    detail = f" ({outcome.detail})" if outcome.detail else ""
+    return CatalogRefused(
+        f'catalog "{catalog.name}": the describe command ended with {outcome.kind}{code}{detail}{said}',
+        "run it in a terminal; in the cage it has no network, no writable folder but /tmp, and starts no programs",
+    )

@@ -1,0 +1,214 @@
+"""The conductor: one handler per event, straight lines, no decision that is not somebody else's.
+
+Runs in the front, on one thread. One call walks: protocol -> here -> tool.call -> supervisor -> results (redaction) ->
+protocol. Everything that a client sees goes through `_write`, everything that a tool printed through `results` first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from policies.policy import Policy
+from runner import read_output, results
+from runner.calllog import CallLog
+from runner.catalog.catalog import Catalog
+from runner.catalog.tools import Tool
+from runner.mcp.messages import (
+    CallTool,
+    Cancel,
+    Event,
+    ListResources,
+    ListResourceTemplates,
+    ListTools,
+    ReadResource,
+    Reply,
+    Request,
+    ToolResult,
+)
+from runner.mcp.protocol import Protocol
+from runner.outputs import Outputs
+from runner.pace import Pace
+from runner.redaction.engine import Redactor
+from sandbox.errors import Refused
+from sandbox.root import Root
+from sandbox.supervisor import Supervisor
+from sandbox.types import Call, Kind, Outcome
+
+MAX_WAITING = 64  # calls that wait for a free worker; more are refused at once, with the way out
+_PROGRESS_FIRST, _PROGRESS_EVERY = 1.0, 5.0  # seconds; clients with an idle clock reset it on progress
+_INTERNAL_ERROR = -32603
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the conductor conducts. All made before, by `serve` or by a test."""
+
+    policy: Policy
+    root: Root
+    protocol: Protocol
+    supervisor: Supervisor
+    redactor: Redactor
+    outputs: Outputs
+    log: CallLog
+    write: Callable[[bytes], None]
+
+
+class Front:
+    """Handles events until `stop`. `catalog` becomes known when the catalogs have described themselves."""
+
+    def __init__(self, parts: Parts, catalog: Awaitable[Catalog]) -> None:
+        self._parts = parts
+        self._catalog: asyncio.Task[Catalog] = asyncio.ensure_future(_result_of(catalog))
+        self._pace = Pace(parts.policy.max_calls_per_minute)
+        self._workers = asyncio.Semaphore(parts.policy.max_concurrent_calls)  # first come, first served
+        self._waiting = 0
+        self._tasks: dict[Request, asyncio.Task[None]] = {}
+
+    @property
+    def catalog(self) -> asyncio.Task[Catalog]:
+        """Ends with the catalog, or with the Refused that ends the server."""
+        return self._catalog
+
+    def handle(self, event: Event) -> None:
+        """Answer now, or start a task that will."""
+        match event:
+            case Reply(data):
+                self._parts.write(data)
+            case Cancel(request):
+                task = self._tasks.get(request)
+                if task is not None:
+                    task.cancel()
+            case ListTools(request):
+                self._start(request, self._list_tools(request))
+            case CallTool(request):
+                self._start(request, self._call_tool(event))
+            case ListResources(request):
+                self._parts.write(self._parts.protocol.resources(request, self._parts.outputs.listing()))
+            case ListResourceTemplates(request):
+                self._parts.write(self._parts.protocol.resource_templates(request, read_output.TEMPLATES))
+            case ReadResource(request):
+                self._read_resource(event)
+
+    async def stop(self, grace: float = 0.0) -> None:
+        """Let calls in flight end within `grace` seconds, then cancel them: their workers are killed."""
+        tasks = list(self._tasks.values())
+        if tasks and grace:
+            await asyncio.wait(tasks, timeout=grace)
+        for task in (*self._tasks.values(), self._catalog):
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is still being worked on."""
+        return bool(self._tasks)
+
+    # ---- one request -------------------------------------------------------------------------------------------------
+
+    def _start(self, request: Request, work: Awaitable[None]) -> None:
+        self._tasks[request] = asyncio.ensure_future(self._guarded(request, work))
+
+    async def _guarded(self, request: Request, work: Awaitable[None]) -> None:
+        """A bug answers "internal error" and shows on stderr; it never leaves a request without an answer."""
+        try:
+            await work
+        except Refused:
+            return  # the catalog was refused: the server is about to end with the reason
+        except Exception:  # noqa: BLE001 - the last resort of one request
+            sys.stderr.write(traceback.format_exc())
+            self._parts.write(self._parts.protocol.refuse(request, _INTERNAL_ERROR, "internal error"))
+        finally:
+            self._tasks.pop(request, None)
+
+    async def _list_tools(self, request: Request) -> None:
+        catalog = await asyncio.shield(self._catalog)
+        self._parts.write(self._parts.protocol.tools(request, offered(catalog)))
+
+    async def _call_tool(self, event: CallTool) -> None:
+        catalog = await asyncio.shield(self._catalog)
+        tool = catalog.get(event.name)
+        if tool is None and not (event.name == read_output.NAME and read_output.is_offered(catalog)):
+            self._parts.write(self._parts.protocol.unknown_tool(event.request, event.name))
+            return
+        begun = time.monotonic()
+        try:
+            result, outcome = await self._answer(event, tool)
+        except asyncio.CancelledError:
+            self._parts.log.ended(event.name, Outcome(Kind.CANCELLED), 0, time.monotonic() - begun)
+            raise
+        data = self._parts.protocol.result(event.request, result)
+        self._parts.write(data)
+        self._parts.log.ended(event.name, outcome, len(data), time.monotonic() - begun)
+
+    async def _answer(
+        self, event: CallTool, tool: Tool | None
+    ) -> tuple[ToolResult, Outcome | Refused | None]:
+        wait = self._pace.take(time.monotonic())
+        if wait:
+            return results.too_fast(self._pace.limit, wait), Refused("rate limit")
+        try:
+            if tool is None:
+                return read_output.answer(self._parts.outputs, event.arguments), None
+            call = tool.call(event.arguments, self._parts.root)
+        except Refused as refused:
+            return results.refusal(refused, self._parts.redactor), refused
+        if self._waiting >= MAX_WAITING:
+            return results.too_many(MAX_WAITING), Refused("too many calls")
+        outcome = await self._run(event.request, call)
+        return self.result_of(tool, outcome), outcome
+
+    def result_of(self, tool: Tool, outcome: Outcome) -> ToolResult:
+        """What a client is told about an outcome; the one way from a tool's bytes to a client."""
+        parts = self._parts
+        return results.to_result(tool, outcome, parts.redactor, parts.outputs, parts.policy)
+
+    async def _run(self, request: Request, call: Call) -> Outcome:
+        self._waiting += 1
+        try:
+            await self._workers.acquire()
+        finally:
+            self._waiting -= 1
+        reporting = None
+        try:
+            if request.progress_token is not None:
+                reporting = asyncio.ensure_future(self._report_progress(request))
+            return await self._parts.supervisor.run(call)
+        finally:
+            if reporting is not None:
+                reporting.cancel()
+            self._workers.release()
+
+    async def _report_progress(self, request: Request) -> None:
+        begun = time.monotonic()
+        pause = _PROGRESS_FIRST
+        while True:
+            await asyncio.sleep(pause)
+            pause = _PROGRESS_EVERY
+            seconds = time.monotonic() - begun
+            message = f"running for {seconds:.0f} s"
+            self._parts.write(self._parts.protocol.progress(request, round(seconds, 3), None, message))
+
+    def _read_resource(self, event: ReadResource) -> None:
+        contents = read_output.contents(self._parts.outputs, event.uri)
+        if contents is None:
+            self._parts.write(self._parts.protocol.resource_missing(event.request, event.uri))
+        else:
+            self._parts.write(self._parts.protocol.resource(event.request, [contents]))
+
+
+def offered(catalog: Catalog) -> list[dict[str, object]]:
+    """The tool list: the catalog's, and the tool that pages stored output where a tool can store any."""
+    found = catalog.definitions()
+    if read_output.is_offered(catalog):
+        found.append(read_output.definition())
+    return found
+
+
+async def _result_of(catalog: Awaitable[Catalog]) -> Catalog:
+    return await catalog

@@ -1,0 +1,32 @@
+"""The front's own filter: after start-up it cannot start a program and, on stdio, cannot open a socket.
+
+SECURITY: "the front never runs a command itself" is thereby a fact that the kernel keeps, also for a front whose code has
+been taken over. Irreversible; applied when the launcher runs, the plans are sealed, the event loop exists, and before
+the first byte of a client is read.
+"""
+
+from __future__ import annotations
+
+from policies.syscalls import names
+from sandbox import abi, filters, syscalls
+from sandbox.errors import HostRefused
+
+
+def program() -> bytes:
+    """The filter as BPF, for a front that serves stdio."""
+    return filters.front_filter([*names("front", "deny"), *names("front", "deny_stdio")])
+
+
+def lock(filter_program: bytes) -> None:
+    """Apply and ask the kernel. Raises HostRefused when it did not take effect."""
+    try:
+        syscalls.prctl(abi.PR_SET_NO_NEW_PRIVS, 1)
+        syscalls.load_seccomp(filter_program)
+        on = syscalls.prctl(abi.PR_GET_SECCOMP) == abi.SECCOMP_MODE_FILTER
+    except OSError as problem:
+        raise HostRefused(
+            f"lockdown: the front could not be locked ({problem.strerror})",
+            "the kernel needs CONFIG_SECCOMP_FILTER; see: toolcage doctor",
+        ) from None
+    if not on:
+        raise HostRefused("lockdown: the kernel says that the filter is not on", "see: toolcage doctor")

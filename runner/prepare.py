@@ -1,0 +1,45 @@
+"""From a Config to everything that serving, calling and explaining need: root, tools, host facts, plans.
+
+Front, start-up only. Compiles the filters, looks at programs and folders, starts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.policy import Policy
+from policies.syscalls import names
+from runner.catalog.from_policy import from_policy
+from runner.catalog.tools import Tool
+from sandbox import filters, planning
+from sandbox.host import Host
+from sandbox.plan import Plan
+from sandbox.root import Root, open_root
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`plans` by id, in the order in which they are registered; `tools` without those of catalogs, which come later."""
+
+    root: Root
+    tools: tuple[Tool, ...]
+    plans: dict[str, Plan]
+
+
+def compiled_filters() -> planning.Filters:
+    """The seccomp programs of the tool (without and with processes) and of the keeper."""
+    allowed = names("tool")
+    return planning.Filters(
+        tool=filters.tool_filter(allowed, processes=False),
+        tool_with_processes=filters.tool_filter(allowed, processes=True),
+        keeper=filters.keeper_filter(names("keeper")),
+    )
+
+
+def prepare(policy: Policy, host: Host) -> Prepared:
+    """Raises Refused: a host below the floor, a root or program that cannot be used."""
+    root = open_root(policy.root)
+    tools, profiles = from_policy(policy, root)
+    programs = compiled_filters()
+    plans = {profile.name: planning.make(profile, host, programs) for profile in profiles}
+    return Prepared(root, tuple(tools), plans)
