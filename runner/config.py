@@ -49,18 +49,24 @@ def read(flags: Flags) -> Config:
     """Raises Refused (PolicyRefused, UsageRefused, SecretFileRefused), each with a remedy."""
     environment = dict(os.environ)
     policy = load(Path(flags.policy), root_override=flags.root, environment=environment)
-    policy = _override(policy, "max_output_bytes", flags.max_output_bytes, _OUTPUT_BYTES)
-    policy = _override(policy, "max_calls_per_minute", flags.max_calls_per_minute, _CALLS)
+    policy = replace(
+        policy,
+        max_output_bytes=_chosen(
+            "--max-output-bytes", flags.max_output_bytes, policy.max_output_bytes, _OUTPUT_BYTES
+        ),
+        max_calls_per_minute=_chosen(
+            "--max-calls-per-minute", flags.max_calls_per_minute, policy.max_calls_per_minute, _CALLS
+        ),
+    )
     found = values.from_environment((*SECRET_NAMES, *policy.redact_env), environment)
     found += values.from_files(policy.redact_files)
     return Config(policy, found, values.too_short(found), flags.log_json)
 
 
-def _override(policy: Policy, name: str, value: int | None, bounds: tuple[int, int]) -> Policy:
+def _chosen(flag: str, value: int | None, default: int, bounds: tuple[int, int]) -> int:
     if value is None:
-        return policy
+        return default
     low, high = bounds
     if not low <= value <= high:
-        flag = "--" + name.replace("_", "-")
         raise UsageRefused(f"{flag} {value} is out of bounds", f"give a number from {low} to {high}")
-    return replace(policy, **{name: value})
+    return value

@@ -52,7 +52,11 @@ def relative(text: str, root: str) -> str:
 
 
 def _inside(hit: re.Match[str]) -> str:
-    return "" if hit.group(1) == "/" and hit.end() < len(hit.string) and hit.string[hit.end()] not in " \n'\"" else "."
+    return (
+        ""
+        if hit.group(1) == "/" and hit.end() < len(hit.string) and hit.string[hit.end()] not in " \n'\""
+        else "."
+    )
 
 
 def excerpt(text: str, root: str) -> str:

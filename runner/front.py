@@ -144,7 +144,9 @@ class Front:
             raise
         data = self._parts.protocol.result(event.request, result)
         self._parts.write(data)
-        self._parts.log.ended(event.name, outcome, len(data), time.monotonic() - begun)
+        redactions = result.meta.get("redactions")
+        masked = sum(redactions.values()) if isinstance(redactions, dict) else 0
+        self._parts.log.ended(event.name, outcome, len(data), time.monotonic() - begun, masked)
 
     async def _answer(
         self, event: CallTool, tool: Tool | None
@@ -157,7 +159,7 @@ class Front:
                 return read_output.answer(self._parts.outputs, event.arguments), None
             call = tool.call(event.arguments, self._parts.root)
         except Refused as refused:
-            return results.refusal(refused, self._parts.redactor), refused
+            return results.refusal(refused, self._parts.redactor, self._parts.root.path), refused
         if self._waiting >= MAX_WAITING:
             return results.too_many(MAX_WAITING), Refused("too many calls")
         outcome = await self._run(event.request, call)

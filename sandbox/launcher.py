@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import json
 import os
 import select
@@ -70,6 +71,8 @@ def main(descriptor: int) -> None:
     link.set_inheritable(False)
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
     state = State(link, Slots(alive_reader, alive_writer))
+    gc.freeze()  # what exists now is never collected, so that workers do not copy its pages
+    gc.disable()
     poller = select.poll()
     poller.register(link.fileno(), select.POLLIN)
     while True:

@@ -40,7 +40,7 @@ class Supervisor:
         self._next_call = 1
         self._link: socket.socket | None = None
         self.launcher_pid = 0
-        self.gone: asyncio.Event | None = None
+        self._gone = asyncio.Event()
 
     def start(self) -> None:
         """Start the launcher: a fresh interpreter without environment, site packages or descriptors of ours."""
@@ -82,10 +82,10 @@ class Supervisor:
         link.send(wire.pack(Message(Packet.SEAL)))
         link.setblocking(False)
 
-    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listen to the launcher from now on. `gone` is set when it ends."""
-        self.gone = asyncio.Event()
+    def attach(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+        """Listen to the launcher from now on. The event is set when it ends."""
         loop.add_reader(self._the_link().fileno(), self._heard, loop)
+        return self._gone
 
     async def run(self, call: Call) -> Outcome:
         """One call. Never raises for what becomes of the tool; cancelling this coroutine kills the worker's tree."""
@@ -157,8 +157,7 @@ class Supervisor:
             self._link = None
         for flight in list(self._flights.values()):
             flight.lost()
-        if self.gone is not None:
-            self.gone.set()
+        self._gone.set()
 
     def _answer(self, link: socket.socket) -> Message:
         try:

@@ -13,7 +13,20 @@ PACKAGES = ("runner", "sandbox", "policies")
 FORBIDDEN = {"sandbox": {"runner", "policies"}, "policies": {"runner"}}
 POLICIES_MAY = {"sandbox.types", "sandbox.errors", "sandbox.root"}
 # Modules that the launcher and the workers load: the standard library and each other, nothing else.
-IN_THE_WORKER = ("launcher", "slots", "worker", "tool", "collect", "sample", "plan", "wire", "syscalls", "abi", "types", "errors")
+IN_THE_WORKER = (
+    "launcher",
+    "slots",
+    "worker",
+    "tool",
+    "collect",
+    "sample",
+    "plan",
+    "wire",
+    "syscalls",
+    "abi",
+    "types",
+    "errors",
+)
 STDLIB_ONLY = tuple(f"sandbox/{name}.py" for name in IN_THE_WORKER)
 MAX_LINES, MAX_FUNCTION = 300, 40
 ONE_PLACE = {  # name -> files that may use it
@@ -75,7 +88,9 @@ def test_module(path: Path) -> None:
                 assert name in allowed, f"{used} belongs into {sorted(allowed)}"
 
 
-@pytest.mark.parametrize("path", [p for p in files() if name_of(p) in STDLIB_ONLY or "sandbox/steps" in str(p)], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [p for p in files() if name_of(p) in STDLIB_ONLY or "sandbox/steps" in str(p)], ids=name_of
+)
 def test_worker_module_needs_only_the_standard_library(path: Path) -> None:
     import sys
 
@@ -84,12 +99,18 @@ def test_worker_module_needs_only_the_standard_library(path: Path) -> None:
         assert top == "sandbox" or top in sys.stdlib_module_names, imported
         if top == "sandbox":
             part = imported.split(".")[1]
-            assert part in (*IN_THE_WORKER, "steps"), f"{imported} would drag the front's modules into a worker"
+            assert part in (*IN_THE_WORKER, "steps"), (
+                f"{imported} would drag the front's modules into a worker"
+            )
 
 
 def test_prints_only_in_the_command_line() -> None:
     for path in files():
         if name_of(path).startswith("runner/cli/"):
             continue
-        calls = [n.func.id for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        calls = [
+            n.func.id
+            for n in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        ]
         assert "print" not in calls, name_of(path)

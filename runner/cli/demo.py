@@ -78,7 +78,7 @@ class _Stage:
                 "-I",
                 "-S",
                 "-c",
-                probe.code(self.facts).replace("{", "{{").replace("}", "}}"),
+                probe.code(self.facts),
             ]
             lines += [f"[tools.{probe.name}]", f"description = {json.dumps(probe.sentence)}"]
             lines += ["command = " + json.dumps(words), f'processes = "{probe.processes}"']
@@ -102,6 +102,9 @@ async def _play(stage: _Stage) -> int:
         good = await _limit(client) and good
     finally:
         code = await client.stop()
+    print("\nWhat the server logged on stderr: no arguments, no output")
+    for line in client.log.splitlines():
+        print(f"   | {line[:110]}")
     print(f"\nThe client closed its end; the server ended with exit code {code}.")
     print(
         "Everything went as it should."
@@ -171,13 +174,15 @@ class _Client:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._next = 0
+        self.log = ""
 
     @classmethod
     async def start(cls, stage: _Stage) -> _Client:
         """Start `toolcage serve` as a client would."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "runner", "serve", str(stage.place / "policy.toml"),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 24,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, limit=1 << 24,
             cwd=Path(__file__).resolve().parents[2], env={"PATH": "/usr/local/bin:/usr/bin:/bin",
             "DEMO_API_KEY": _SECRET, "HOME": str(stage.place)},
         )  # fmt: skip
@@ -191,7 +196,10 @@ class _Client:
         while True:
             line = await asyncio.wait_for(self._process.stdout.readline(), _TIMEOUT)
             if not line:
-                raise HostRefused("the server ended before it answered", "its own words stand above")
+                raise HostRefused(
+                    "the server ended before it answered",
+                    "start it in a terminal to read its words: toolcage serve",
+                )
             message = json.loads(line)
             if message.get("id") == self._next:
                 return dict(message["result"])
@@ -215,6 +223,10 @@ class _Client:
         """Close our end and wait."""
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         self._process.stdin.close()
+        if self._process.stderr is not None:
+            self.log = (await asyncio.wait_for(self._process.stderr.read(), _TIMEOUT)).decode(
+                "utf-8", "replace"
+            )
         return await asyncio.wait_for(self._process.wait(), _TIMEOUT)
 
     async def _send(self, message: dict[str, Any]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import signal
-from typing import Any
+from typing import Any, Literal
 
 from runner import __version__, config, lockdown
 from runner.calllog import CallLog, JsonLog
@@ -87,40 +88,34 @@ async def _serve(settings: Config, prepared: Prepared, supervisor: Supervisor, s
         stderr.line(f"toolcage: the value of {name} is too short to be masked in results")
     ending = _Ending()
     protocol = Protocol(ServerInfo(policy.name, __version__, "Toolcage"), instructions(settings))
-    writer = stdio.Writer(loop, sink, on_full=lambda: reader.pause(), on_drained=lambda: reader.resume(),
-                          on_broken=lambda _fault: ending.now())  # fmt: skip
+    writer = stdio.Writer(loop, sink, on_broken=ending.broken)
     parts = Parts(
         policy, prepared.root, protocol, supervisor, Redactor(settings.secrets), Outputs(), log, writer.write
     )
-    supervisor.attach(loop)
+    gone = supervisor.attach(loop)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, ending.now)
     lockdown.lock(lockdown.program())
     front = Front(parts, _catalog(settings, prepared, supervisor))
-    front.catalog.add_done_callback(lambda task: ending.refused(task))
+    front.catalog.add_done_callback(ending.refused)
 
     def on_line(line: bytes | Oversized) -> None:
         for event in protocol.oversized() if isinstance(line, Oversized) else protocol.receive(line):
             front.handle(event)
 
     reader = stdio.Reader(loop, source, on_line, ending.at_eof)
-    assert supervisor.gone is not None  # noqa: S101 - set by attach
-    gone = asyncio.ensure_future(supervisor.gone.wait())
-    await asyncio.wait({gone, ending.waiter()}, return_when=asyncio.FIRST_COMPLETED)
+    writer.watch(on_full=reader.pause, on_drained=reader.resume)
+    lost, ended = asyncio.ensure_future(gone.wait()), ending.waiter()
+    await asyncio.wait({lost, ended}, return_when=asyncio.FIRST_COMPLETED)
     reader.close()
-    await front.stop(_EOF_GRACE if ending.gently or gone.done() else 0.0)
-    gone.cancel()
+    await front.stop(_EOF_GRACE if ending.gently or gone.is_set() else 0.0)
+    lost.cancel()
     await _flush(writer)
-    return _code(ending, supervisor, stderr)
-
-
-def _code(ending: _Ending, supervisor: Supervisor, stderr: QuietStderr) -> int:
     if ending.problem is not None:
         raise ending.problem
-    if supervisor.gone is not None and supervisor.gone.is_set():
+    if gone.is_set():
         stderr.line("toolcage: the launcher ended unexpectedly; calls in flight were answered as unknown")
-        return 1
-    return 0
+    return int(gone.is_set())
 
 
 async def _catalog(settings: Config, prepared: Prepared, supervisor: Supervisor) -> Catalog:
@@ -129,10 +124,8 @@ async def _catalog(settings: Config, prepared: Prepared, supervisor: Supervisor)
 
 
 async def _flush(writer: stdio.Writer) -> None:
-    try:
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(writer.drained(), _FLUSH_SECONDS)
-    except TimeoutError:
-        pass
     writer.close()
 
 
@@ -144,12 +137,16 @@ class _Ending:
         self.gently = False
         self.problem: Refused | None = None
 
-    def waiter(self) -> asyncio.Future[bool]:
+    def waiter(self) -> asyncio.Task[Literal[True]]:
         """Ends when the server shall end."""
         return asyncio.ensure_future(self._event.wait())
 
     def now(self) -> None:
-        """A signal, or nobody reads our answers."""
+        """A signal."""
+        self._event.set()
+
+    def broken(self, _fault: OSError) -> None:
+        """Nobody reads our answers any more."""
         self._event.set()
 
     def at_eof(self) -> None:
@@ -159,6 +156,7 @@ class _Ending:
 
     def refused(self, task: asyncio.Task[Catalog]) -> None:
         """A catalog that cannot be offered ends the server like a policy that cannot."""
-        if not task.cancelled() and isinstance(task.exception(), Refused):
-            self.problem = task.exception()  # type: ignore[assignment]
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, Refused):
+            self.problem = problem
             self._event.set()

@@ -185,6 +185,10 @@ class Writer:
         self.queued = 0
         self.broken: OSError | None = None
 
+    def watch(self, *, on_full: Callable[[], None], on_drained: Callable[[], None]) -> None:
+        """Set the callbacks of a reader that was made later than this writer."""
+        self._on_full, self._on_drained = on_full, on_drained
+
     def write(self, data: bytes) -> None:
         """Takes one or more whole messages. b"" means nothing. Dropped when the other end is gone."""
         if not data or self.broken is not None:

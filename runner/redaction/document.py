@@ -1,0 +1,130 @@
+"""Parsed JSON as a flat list of strings, and back: what redaction needs to see a whole document at once.
+
+Runs in the front; pure. Iterative, with a bound on depth and on nodes. Never changes the document it was given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from runner.redaction.keys import Level, level, worth_hiding
+
+MAX_DEPTH = 64
+MAX_NODES = 200_000
+Slot = tuple["dict[str, object] | list[object]", "str | int"]
+
+_NAMES = ("name", "key", "Name", "Key", "variable", "field")
+_VALUES = ("value", "Value", "val")
+
+
+class DocumentTooDeep(Exception):
+    """Nested more than MAX_DEPTH, or more than MAX_NODES members. The document must be withheld."""
+
+
+@dataclass(slots=True)
+class Flat:
+    """A copy of a document with its strings listed.
+
+    holder   one-member list around the copy.
+    slots    where each string of `strings` belongs: (container, key or index).
+    objects  every JSON object, children after parents; their keys are listed in `strings` behind the values.
+    hidden   number of values by kind that were replaced because of the name they stand under.
+    """
+
+    holder: list[object] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+    strings: list[str] = field(default_factory=list)
+    objects: list[dict[str, object]] = field(default_factory=list)
+    hidden: dict[str, int] = field(default_factory=dict)
+
+    def rebuild(self, strings: list[str]) -> object:
+        """The copy with its strings replaced by `strings` (same order and number)."""
+        for (container, where), text in zip(self.slots, strings[: len(self.slots)], strict=True):
+            container[where] = text  # type: ignore[index]
+        keys = iter(strings[len(self.slots) :])
+        for entry in self.objects:
+            members = list(entry.items())
+            renamed = [next(keys) for _ in members]
+            if any(new != old for new, (old, _) in zip(renamed, members, strict=True)):
+                entry.clear()
+                for new, (_, value) in zip(renamed, members, strict=True):
+                    entry[_free(entry, new)] = value
+        return self.holder[0]
+
+
+def _free(entry: dict[str, object], name: str) -> str:
+    """Two hidden keys must not become one member."""
+    if name not in entry:
+        return name
+    number = 2
+    while f"{name}#{number}" in entry:
+        number += 1
+    return f"{name}#{number}"
+
+
+def flatten(document: object, skip: frozenset[str]) -> Flat:
+    """Copy and list `document`; values under secret names are replaced whole. Raises DocumentTooDeep, TypeError."""
+    flat = Flat([None])
+    levels: dict[str, Level] = {}
+    work: list[tuple[object, dict[str, object] | list[object], str | int, int, Level]] = [
+        (document, flat.holder, 0, 0, "")
+    ]
+    nodes = 0
+    while work:
+        item, container, where, depth, found = work.pop()
+        nodes += 1
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise DocumentTooDeep
+        if isinstance(item, dict):
+            copy: dict[str, object] = dict.fromkeys(item)
+            container[where] = copy  # type: ignore[index]
+            flat.objects.append(copy)
+            pair = _pair_level(item, levels, skip)
+            for key, value in item.items():
+                own = pair if pair and key in _VALUES else _level(key, levels, skip)
+                work.append((value, copy, key, depth + 1, own))
+        elif isinstance(item, list):
+            copies: list[object] = [None] * len(item)
+            container[where] = copies  # type: ignore[index]
+            work.extend((value, copies, index, depth + 1, found) for index, value in enumerate(item))
+        else:
+            container[where] = _leaf(item, found, flat, (container, where))  # type: ignore[index]
+    for entry in flat.objects:
+        flat.strings.extend(entry)
+    return flat
+
+
+def _level(key: str, levels: dict[str, Level], skip: frozenset[str]) -> Level:
+    if key not in levels:
+        levels[key] = "" if key.lower() in skip else level(key.encode("utf-8", "surrogatepass"))
+    return levels[key]
+
+
+def _pair_level(item: dict[str, object], levels: dict[str, Level], skip: frozenset[str]) -> Level:
+    """{"name": "DB_PASSWORD", "value": "…"}: the name is a value too."""
+    for member in _NAMES:
+        name = item.get(member)
+        if isinstance(name, str) and len(name) <= 128 and any(value in item for value in _VALUES):
+            return _level(name, levels, skip)
+    return ""
+
+
+def _leaf(item: object, found: Level, flat: Flat, slot: Slot) -> object:
+    if isinstance(item, str):
+        if found and worth_hiding(found, item.encode("utf-8", "surrogatepass"), sure=True):
+            item = _hide(flat, found)
+        flat.slots.append(slot)
+        flat.strings.append(item)
+        return item
+    if isinstance(item, bool) or item is None or isinstance(item, float):
+        return item
+    if isinstance(item, int):
+        # A number under a password's name is a PIN; under a token's name it is a count or an index.
+        return _hide(flat, found) if found == "password" and abs(item) > 999 else item
+    raise TypeError(f"no JSON value: {type(item).__name__}")
+
+
+def _hide(flat: Flat, found: Level) -> str:
+    kind = found if found != "weak" else "key"
+    flat.hidden[kind] = flat.hidden.get(kind, 0) + 1
+    return f"[REDACTED:{kind}]"

@@ -1,0 +1,258 @@
+"""Known secrets: the values that this server's operator holds, and every common form in which they may be printed.
+
+Runs in the front at start-up, once. Reads the files it is told to; the environment is handed in. Says nothing about a
+value but its name.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import html
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from sandbox.errors import Refused
+
+DEFAULT_PATTERNS = (
+    "*TOKEN*",
+    "*SECRET*",
+    "*PASSWORD*",
+    "*PASSWD*",
+    "*PASSPHRASE*",
+    "*_PASS",
+    "*_KEY",
+    "*CREDENTIAL*",
+)
+MIN_LENGTH = 8  # characters; shorter values occur by chance in ordinary text
+MAX_VALUES = 1000  # keeps the start-up and the scan cheap: about seven forms each
+MAX_FILE_BYTES = 65_536
+_COMMON = frozenset(
+    [
+        "password",
+        "passwords",
+        "username",
+        "production",
+        "development",
+        "postgres",
+        "postgresql",
+        "localhost",
+        "disabled",
+        "required",
+        "optional",
+        "internal",
+        "external",
+        "undefined",
+        "changeme",
+        "database",
+        "template",
+        "standard",
+        "testing1",
+        "administrator",
+        "anonymous",
+    ]
+)
+_PLACE = re.compile(r"(?:~|\.{1,2})?/[^\s:@]*$|[A-Za-z][A-Za-z0-9+.-]*://[^@]*$")
+_USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#]+)@")
+_ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*(.+)")
+
+
+class SecretFileRefused(Refused):
+    """A configured secret file cannot be read, so its values could not be kept out of results."""
+
+    code = "secret_file_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretValue:
+    """One known secret. `name` is the variable or the file it came from; the value never shows in a repr."""
+
+    name: str
+    value: str = field(repr=False)
+
+
+def from_environment(patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[SecretValue, ...]:
+    """Values of variables whose names match `patterns` or DEFAULT_PATTERNS (fnmatch, case ignored).
+
+    Of a URL only the password in its userinfo counts, and that in a variable of any name. Lines of a value that has
+    several count on their own too.
+    """
+    wanted = re.compile(
+        "|".join(fnmatch.translate(pattern.upper()) for pattern in (*DEFAULT_PATTERNS, *patterns))
+    )
+    found: list[SecretValue] = []
+    for name, value in environment.items():
+        if password := _USERINFO.match(value):
+            found.append(SecretValue(name, password[1]))
+        elif wanted.match(name.upper()):
+            found.extend(SecretValue(name, part) for part in _parts(value))
+    return _unique(found)
+
+
+def from_files(paths: Iterable[str]) -> tuple[SecretValue, ...]:
+    """Values in secret files: the whole content, each line, the values of NAME=value lines, the strings of JSON.
+
+    Raises SecretFileRefused when a file is missing, unreadable, not a regular file, not text or over 64 KiB.
+    """
+    return _unique(SecretValue(path, part) for path in paths for part in _file_parts(_read(path)))
+
+
+def too_short(values: Iterable[SecretValue]) -> tuple[str, ...]:
+    """Names of secrets with no value that can be looked for: too short, a common word, a path. For a start-up note."""
+    usable: dict[str, bool] = {}
+    for value in values:
+        usable[value.name] = usable.get(value.name, False) or is_maskable(value.value)
+    return tuple(sorted(name for name, found in usable.items() if not found))
+
+
+def is_maskable(value: str) -> bool:
+    """Whether a value is distinctive enough to be hidden wherever it occurs."""
+    if len(value) < MIN_LENGTH or value.lower() in _COMMON or _PLACE.match(value):
+        return False
+    return not (value.isdigit() and len(value) < 10) and len(set(value)) > 2
+
+
+def literals(values: Iterable[SecretValue]) -> dict[bytes, tuple[bool, bool]]:
+    """Every form to look for -> (is its first, is its last character shared with what stands beside it).
+
+    Base64 mixes a value's first and last bits with its neighbours' (RFC 4648); those characters differ from text to
+    text, are not part of the form, and are hidden with it.
+    """
+    forms: dict[bytes, tuple[bool, bool]] = {}
+    for secret in values:
+        if is_maskable(secret.value):
+            for form in _plain_forms(secret.value):
+                forms.setdefault(form, (False, False))
+            for form, first, last in _base64_forms(secret.value.encode("utf-8", "surrogatepass")):
+                forms.setdefault(form, (first, last))
+    return forms
+
+
+def _plain_forms(value: str) -> Iterator[bytes]:
+    raw = value.encode("utf-8", "surrogatepass")
+    yield raw
+    escaped = value
+    for _ in range(3):  # JSON in JSON in JSON: logs of requests that carry documents
+        escaped = _json_inside(escaped)
+        yield escaped.encode("utf-8", "surrogatepass")
+    yield _json_inside(value, ascii_only=True).encode()
+    for safe in ("", "/"):
+        percent = quote(raw, safe=safe)
+        yield percent.encode()
+        yield re.sub("%[0-9A-F]{2}", lambda code: code.group().lower(), percent).encode()
+    yield quote_plus(raw).encode()
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
+    yield html.escape(value).encode("utf-8", "surrogatepass")
+    yield value.replace("'", "'\\''").encode("utf-8", "surrogatepass")
+    yield repr(value)[1:-1].encode("utf-8", "surrogatepass")
+
+
+def _json_inside(value: str, *, ascii_only: bool = False) -> str:
+    table = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    out = "".join(table.get(char, char if char >= " " else f"\\u{ord(char):04x}") for char in value)
+    if not ascii_only:
+        return out
+    units = (char if char < "\x7f" else char.encode("utf-16-be", "surrogatepass") for char in out)
+    return "".join(
+        unit if isinstance(unit, str) else re.sub("(....)", r"\\u\1", unit.hex()) for unit in units
+    )
+
+
+def _base64_forms(raw: bytes) -> Iterator[tuple[bytes, bool, bool]]:
+    for shift in range(3):
+        text = base64.b64encode(bytes(shift) + raw)
+        lead = (0, 2, 3)[shift]
+        partial = (shift + len(raw)) % 3
+        body = text[lead : len(text.rstrip(b"=")) - (1 if partial else 0)]
+        for form in {body, body.replace(b"+", b"-").replace(b"/", b"_")}:
+            yield form, shift > 0, partial > 0
+
+
+def _parts(value: str) -> Iterator[str]:
+    yield value.strip()
+    if value.lstrip()[:1] in ("{", "["):
+        yield from _json_strings(value)
+    elif "\n" in value:
+        for line in value.splitlines():
+            if not line.startswith("-----"):
+                yield line.strip()
+
+
+def _file_parts(content: str) -> Iterator[str]:
+    yield content.strip()
+    if content.lstrip()[:1] in ("{", "["):
+        yield from _json_strings(content)
+        return
+    for line in content.splitlines():
+        text = line.strip()
+        if text.startswith(("#", "-----")):  # comments and the frame of a key are no secrets
+            continue
+        if pair := _ASSIGNMENT.match(text):
+            yield pair[1].strip().strip("\"'")
+        elif password := _USERINFO.search(text):
+            yield password[1]
+            continue
+        yield text
+
+
+def _json_strings(content: str) -> Iterator[str]:
+    try:
+        work: list[object] = [orjson.loads(content)]
+    except orjson.JSONDecodeError:
+        yield from (line.strip() for line in content.splitlines())
+        return
+    while work:
+        item = work.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            work.extend(item.values())
+        elif isinstance(item, list):
+            work.extend(item)
+
+
+def _unique(values: Iterable[SecretValue]) -> tuple[SecretValue, ...]:
+    kept = tuple(dict.fromkeys(value for value in values if value.value))
+    if len(kept) > MAX_VALUES:
+        raise SecretFileRefused(
+            f"There are {len(kept)} secret values; at most {MAX_VALUES} can be looked for.",
+            "Name fewer variables in [redact] env, or point at smaller secret files.",
+        )
+    return kept
+
+
+def _read(path: str) -> str:
+    remedy = (
+        "Correct the path in [redact] files, or make the file readable for the user who runs this server."
+    )
+    try:
+        # O_NONBLOCK: a FIFO in place of the file must not hang the start.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError) as error:
+        reason = (
+            os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "not a valid path"
+        )
+        raise SecretFileRefused(f"The secret file {path!r} cannot be read: {reason}.", remedy) from error
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SecretFileRefused(f"The secret file {path!r} is not a regular file.", remedy)
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise SecretFileRefused(
+            f"The secret file {path!r} is larger than {MAX_FILE_BYTES} bytes.",
+            "List files that hold secrets only.",
+        )
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise SecretFileRefused(
+            f"The secret file {path!r} is not UTF-8 text.",
+            "Binary key stores cannot be looked for; leave it out.",
+        ) from error
