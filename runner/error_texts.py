@@ -47,16 +47,9 @@ def escaped(document: str) -> str:
 def relative(text: str, root: str) -> str:
     """`text` with paths in the root made relative to it, and other absolute paths left out."""
     if len(root) > 1:
-        text = re.sub(f"(?<![\\w.@+~/-]){re.escape(root)}(/(?=[\\w.@+~-])|/?(?![\\w.@+~-]))", _inside, text)
+        inside = f"(?<![\\w.@+~/-]){re.escape(root)}(?:/(?P<more>(?=[\\w.@+~-]))|/?(?![\\w.@+~-]))"
+        text = re.sub(inside, lambda hit: "." if hit["more"] is None else "", text)
     return _PATH.sub("<path outside the root>", text)
-
-
-def _inside(hit: re.Match[str]) -> str:
-    return (
-        ""
-        if hit.group(1) == "/" and hit.end() < len(hit.string) and hit.string[hit.end()] not in " \n'\""
-        else "."
-    )
 
 
 def excerpt(text: str, root: str) -> str:

@@ -121,7 +121,10 @@ class Redactor:
         spans = finders.tokens.find(view.text, budget) + finders.pairs.find(view.text, budget)
         spans = [span for span in spans if span.kind not in self._exempt]
         spans += _known_spans(finders, view.text, budget)
-        return _merged(source, [Span(*view.original(span.start, span.end), span.kind) for span in spans])
+        found = [Span(*view.original(span.start, span.end), span.kind) for span in spans]
+        if view.text is not source:  # a value may itself hold what the view leaves out
+            found += _known_spans(finders, source, budget)
+        return _merged(source, found)
 
 
 def _known_spans(finders: _Finders, text: bytes, budget: Budget) -> list[Span]:

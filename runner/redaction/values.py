@@ -141,7 +141,8 @@ def _plain_forms(value: str) -> Iterator[bytes]:
     for _ in range(3):  # JSON in JSON in JSON: logs of requests that carry documents
         escaped = _json_inside(escaped)
         yield escaped.encode("utf-8", "surrogatepass")
-    yield _json_inside(value, ascii_only=True).encode()
+    for escaped in (_json_inside(value, ascii_only=True), _json_inside(_json_inside(value, ascii_only=True))):
+        yield escaped.encode()
     for safe in ("", "/"):
         percent = quote(raw, safe=safe)
         yield percent.encode()
@@ -240,9 +241,10 @@ def _read(path: str) -> str:
             os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "not a valid path"
         )
         raise SecretFileRefused(f"The secret file {path!r} cannot be read: {reason}.", remedy) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SecretFileRefused(f"The secret file {path!r} is not a regular file.", remedy)
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SecretFileRefused(f"The secret file {path!r} is not a regular file.", remedy)
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise SecretFileRefused(
