@@ -36,7 +36,7 @@ def read(path: str) -> Program:
             return Program()
         try:
             return _elf(file.fileno(), head, os.path.dirname(path))
-        except (struct.error, ValueError, IndexError):
+        except (struct.error, ValueError, IndexError, OverflowError, OSError):
             return Program()
 
 

@@ -15,7 +15,7 @@ VERBS = ("serve", "call", "explain", "doctor", "demo")
 _EPILOG = """\
 examples:
   toolcage serve policy.toml --root ~/src/project     what an MCP client starts
-  toolcage call policy.toml git_log max_count=3       one call without a client
+  toolcage call policy.toml git_log count=3       one call without a client
   toolcage explain policy.toml git_log                what its cage would be, runs nothing
   toolcage doctor                                     what this host can enforce
   toolcage demo                                       see it work
@@ -31,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except Refused as refused:
-        if getattr(options, "json", None) is not None and options.json is not False:
+        # `call` always prints JSON, the others when asked; the words for people go to stderr in every case
+        if options.verb == "call" or getattr(options, "json", False):
             print(json.dumps(refused.as_json(), indent=2))
         print_refused(refused)
         return 2
@@ -55,7 +56,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"toolcage {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
     # Only the verb that is used is imported: a client waits for `serve` to answer.
     wanted = [word for word in words if word in VERBS][:1] or list(VERBS)
     for name in wanted:

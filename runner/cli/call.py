@@ -21,7 +21,7 @@ from sandbox.supervisor import Supervisor
 
 _EPILOG = """\
 examples:
-  toolcage call policy.toml git_log max_count=3
+  toolcage call policy.toml git_log count=3
   toolcage call policy.toml search_text --json '{"pattern": "def main", "path": "src"}'
 
 A value that is JSON (3, true, ["a"]) is taken as JSON where the tool wants that type, everything else as text.

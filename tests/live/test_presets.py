@@ -49,7 +49,9 @@ class Stage:
     def run(self, tool: str, arguments: dict[str, object]) -> Outcome:
         """One call, as a client's would be."""
         call = self.catalog.by_name[tool].call(arguments, self.root)
-        return self.cage.run(lambda supervisor: supervisor.run(Call(call.plan, call.argv, call.stdin, call.cwd)))  # type: ignore[no-any-return]
+        return self.cage.run(
+            lambda supervisor: supervisor.run(Call(call.plan, call.argv, call.stdin, call.cwd))
+        )  # type: ignore[no-any-return]
 
 
 def stage(extra: str) -> Iterator[Stage]:
@@ -67,7 +69,9 @@ def stage(extra: str) -> Iterator[Stage]:
         names = ", ".join(f'"{preset_name}"' for preset_name in preset.names())
         policy_file.write_text(f'presets = [{names}]\n[server]\nname = "test"\nroot = "{sample.root}"\n')
         policy_file.chmod(0o600)
-        policy = load(policy_file, root_override=None, environment={"PATH": os.defpath, "HOME": "/nonexistent"})
+        policy = load(
+            policy_file, root_override=None, environment={"PATH": os.defpath, "HOME": "/nonexistent"}
+        )
         root = open_root(policy.root)
         tools, profiles = from_policy(policy, root)
         made = Cage(profiles)
@@ -120,7 +124,9 @@ def test_hostile_example_does_nothing(name: str, example: examples.Example, ordi
 
 
 @pytest.mark.parametrize(("name", "example"), [p for p in ALL if p[0] == "git-read"], ids=identity)
-def test_git_does_nothing_for_the_worst_repository(name: str, example: examples.Example, worst: Stage) -> None:
+def test_git_does_nothing_for_the_worst_repository(
+    name: str, example: examples.Example, worst: Stage
+) -> None:
     harmless(worst, example)
 
 
