@@ -8,6 +8,7 @@ from pathlib import Path
 
 from policies.load import load
 from policies.policy import Policy
+from runner.flags import Flags
 from runner.redaction import values
 from runner.redaction.values import SecretValue
 from sandbox.errors import Refused
@@ -31,17 +32,6 @@ class Config:
     policy: Policy
     secrets: tuple[SecretValue, ...]
     unmasked: tuple[str, ...]
-    log_json: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What the command line may say about a policy; None means that the policy decides."""
-
-    policy: str
-    root: str | None = None
-    max_output_bytes: int | None = None
-    max_calls_per_minute: int | None = None
     log_json: str | None = None
 
 

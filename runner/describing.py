@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from policies.policy import CatalogPolicy
 from runner.catalog import derive
-from runner.catalog.catalog import CatalogRefused
+from runner.catalog.catalog import Catalog, CatalogRefused
 from runner.catalog.tools import Tool
 from runner.visible import visible
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Kind, Outcome
 
 _SHOWN_CHARS = 400
+
+
+async def catalog(
+    tools: tuple[Tool, ...], catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor
+) -> Catalog:
+    """All tools of a server: the policy's own, then those of its catalogs. Raises CatalogRefused."""
+    return Catalog(tools).merged(await describe(catalogs, supervisor))
 
 
 async def describe(catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor) -> list[Tool]:

@@ -1,30 +1,28 @@
-"""The front's side of the cage: starts the launcher, registers plans, turns a Call into an Outcome. Only I/O and order.
+"""The front's side of the cage: registers plans with the launcher, turns a Call into an Outcome. Only I/O and order.
 
 Everything that is decided here is decided by `attest` and `outcome`, which are pure. No signal is sent from here and no
-process started after `start`: the launcher does both, on request.
+process started: the launcher does both, on request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import socket
 import struct
-import sys
 from collections.abc import Iterable
 
 from sandbox import wire
 from sandbox.errors import HostRefused, WireError
 from sandbox.flight import Flight
 from sandbox.plan import Plan
+from sandbox.spawn import Launcher
 from sandbox.types import Call, Outcome
 from sandbox.wire import Message, Packet
 
-_LAUNCHER_FD = 3
-_START = "import sys; sys.path.append(sys.argv[1]); from sandbox.launcher import main; main(int(sys.argv[2]))"
 _REGISTER_SECONDS = 20.0
+_REGISTER_BATCH = 16  # plans on their way at once; their answers must fit into the socket's buffer
 
 
 class LauncherGone(Exception):
@@ -32,53 +30,27 @@ class LauncherGone(Exception):
 
 
 class Supervisor:
-    """One launcher and the calls in flight. `start` and `register` before the loop serves clients, then `attach`."""
+    """One launcher and the calls in flight. `register` before the loop serves clients, then `attach`."""
 
-    def __init__(self) -> None:
+    def __init__(self, launcher: Launcher) -> None:
         self._plans: dict[str, tuple[int, Plan]] = {}
         self._flights: dict[int, Flight] = {}
         self._next_call = 1
-        self._link: socket.socket | None = None
-        self.launcher_pid = 0
+        self._link: socket.socket | None = launcher.link
+        self.launcher_pid = launcher.pid
         self._gone = asyncio.Event()
-
-    def start(self) -> None:
-        """Start the launcher: a fresh interpreter without environment, site packages or descriptors of ours."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * wire.PACKET_LIMIT)
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        # a high number first: posix_spawn's dup2 of a descriptor onto itself would keep it close-on-exec
-        high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 10)
-        self.launcher_pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", "-c", _START, package, str(_LAUNCHER_FD)],
-            {},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, null, 0),
-                (os.POSIX_SPAWN_DUP2, 2, 1),
-                (os.POSIX_SPAWN_DUP2, high, _LAUNCHER_FD),
-            ],
-        )
-        for descriptor in (null, high):
-            os.close(descriptor)
-        theirs.close()
-        self._link = ours
 
     def register(self, plans: Iterable[Plan]) -> None:
         """Register all plans, once, and seal. Raises HostRefused when the launcher cannot hold one."""
         link = self._the_link()
         link.settimeout(_REGISTER_SECONDS)
-        for plan in plans:
-            link.send(wire.pack(Message(Packet.REGISTER, payload=json.dumps(plan.as_json()).encode())))
-            answer = self._answer(link)
-            if answer.type is not Packet.REGISTERED:
-                detail = json.loads(answer.payload).get("detail", "")
-                raise HostRefused(
-                    f"plan {plan.name}: {detail}", "start again; if it persists, run: toolcage doctor"
-                )
-            self._plans[plan.name] = (answer.plan, plan)
+        waiting = list(plans)
+        while waiting:
+            batch, waiting = waiting[:_REGISTER_BATCH], waiting[_REGISTER_BATCH:]
+            for plan in batch:
+                link.send(wire.pack(Message(Packet.REGISTER, payload=json.dumps(plan.as_json()).encode())))
+            for plan in batch:
+                self._plans[plan.name] = (self._registered(link, plan), plan)
         link.send(wire.pack(Message(Packet.SEAL)))
         link.setblocking(False)
 
@@ -158,6 +130,15 @@ class Supervisor:
         for flight in list(self._flights.values()):
             flight.lost()
         self._gone.set()
+
+    def _registered(self, link: socket.socket, plan: Plan) -> int:
+        answer = self._answer(link)
+        if answer.type is not Packet.REGISTERED:
+            detail = json.loads(answer.payload).get("detail", "")
+            raise HostRefused(
+                f"plan {plan.name}: {detail}", "start again; if it persists, run: toolcage doctor"
+            )
+        return answer.plan
 
     def _answer(self, link: socket.socket) -> Message:
         try:

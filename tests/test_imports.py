@@ -36,7 +36,7 @@ ONE_PLACE = {  # name -> files that may use it
     "os.environ": {"runner/config.py"},
     "os.getenv": set(),
     "subprocess": set(),
-    "os.posix_spawn": {"sandbox/supervisor.py"},
+    "os.posix_spawn": {"sandbox/spawn.py"},
     "os.system": set(),
     "os.execve": {"sandbox/tool.py"},
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from importlib.resources import files
 
 
 def names(process: str, section: str = "allow") -> dict[str, str]:
     """The entries of `section` in `process`.toml ("tool", "keeper", "front"): system call name -> reason."""
-    text = (files("policies.syscalls") / f"{process}.toml").read_text("utf-8")
-    entries: dict[str, str] = tomllib.loads(text)[section]
+    with open(os.path.join(os.path.dirname(__file__), f"{process}.toml"), "rb") as file:
+        entries: dict[str, str] = tomllib.load(file)[section]
     return entries

@@ -16,7 +16,7 @@ from runner.describing import describe
 from runner.outputs import Outputs
 from runner.prepare import Prepared, prepare
 from runner.redaction.engine import Redactor
-from sandbox import host
+from sandbox import host, spawn
 from sandbox.supervisor import Supervisor
 
 _EPILOG = """\
@@ -46,8 +46,7 @@ def add_to(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the call; the exit code says what became of it."""
-    supervisor = Supervisor()
-    supervisor.start()
+    supervisor = Supervisor(spawn.launcher())
     try:
         settings = config.read(common.flags(options))
         prepared = prepare(settings.policy, host.probe())

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from runner.prepare import compiled_filters
-from sandbox import host, planning
+from sandbox import host, planning, spawn
 from sandbox.errors import HostRefused, Refused
 from sandbox.host import Host
 from sandbox.supervisor import Supervisor
@@ -76,19 +76,19 @@ def _try(found: Host) -> tuple[Refused | None, Outcome | None]:
     program = shutil.which("true", path="/usr/bin:/bin")
     if program is None:
         return HostRefused("no program 'true' in /usr/bin or /bin", "install coreutils"), None
-    supervisor = Supervisor()
     with tempfile.TemporaryDirectory(prefix="toolcage-doctor-") as root:
         os.chmod(root, 0o755)  # noqa: S103 - an empty folder that the worker's own uid may enter
         try:
             profile = Profile("doctor", (program,), os.path.realpath(root), limits=Limits(wall_seconds=10))
             plan = planning.make(profile, found, compiled_filters())
-            supervisor.start()
-            supervisor.register([plan])
-            return None, asyncio.run(_call(supervisor))
+            supervisor = Supervisor(spawn.launcher())
+            try:
+                supervisor.register([plan])
+                return None, asyncio.run(_call(supervisor))
+            finally:
+                supervisor.close()
         except Refused as refused:
             return refused, None
-        finally:
-            supervisor.close()
 
 
 async def _call(supervisor: Supervisor) -> Outcome:

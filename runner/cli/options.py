@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from runner.config import Flags
+from runner.flags import Flags
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import stat
 from collections import deque
@@ -20,7 +19,6 @@ from collections.abc import Callable
 from typing import Final
 
 from runner.mcp.lines import Lines, Oversized
-from sandbox.errors import Refused
 
 READ_BYTES: Final = 65_536  # the capacity of a Linux pipe: one read can empty it
 WRITE_BYTES: Final = 65_536
@@ -28,30 +26,6 @@ WRITE_BYTES: Final = 65_536
 # A client that sends without reading makes answers pile up here. Above HIGH the reader is paused, below LOW it goes on.
 HIGH_WATER_BYTES: Final = 4 * 1_048_576
 LOW_WATER_BYTES: Final = 1_048_576
-
-
-def claim_stdio() -> tuple[int, int]:
-    """Moves stdin and stdout to private close-on-exec descriptors: (input, output).
-
-    Afterwards fd 0 is /dev/null and fd 1 is what fd 2 is (or /dev/null when fd 2 is closed), also for later children.
-    Raises Refused when the client gave no stdin or stdout.
-    """
-    try:
-        source = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
-        sink = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError as fault:
-        raise Refused(
-            f"stdin or stdout is closed ({fault.strerror})",
-            "start the server from an MCP client, or with pipes",
-        ) from None
-    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    if null == 2:  # stderr was closed: open(2) takes the lowest free number
-        os.set_inheritable(2, True)
-    else:
-        os.close(null)
-    return source, sink
 
 
 def reopen_nonblocking(fd: int, flags: int) -> int | None:

@@ -117,14 +117,21 @@ class Redactor:
             raise _Unsettled
         finders = self._ready()
         view = View(source)
-        budget = Budget(len(source))
-        spans = finders.tokens.find(view.text, budget) + finders.pairs.find(view.text, budget)
-        spans = [span for span in spans if span.kind not in self._exempt]
-        spans += _known_spans(finders, view.text, budget)
-        found = [Span(*view.original(span.start, span.end), span.kind) for span in spans]
-        if view.text is not source:  # a value may itself hold what the view leaves out
-            found += _known_spans(finders, source, budget)
+        found = [
+            Span(*view.original(span.start, span.end), span.kind)
+            for span in _spans(finders, view.text, self._exempt)
+        ]
+        if view.incomplete:  # what was left out may begin a token: the "g" of "\x1b[ghp_"
+            found += _spans(finders, source, self._exempt)
+        elif view.text is not source:  # a value may itself hold what the view decodes
+            found += _known_spans(finders, source, Budget(len(source)))
         return _merged(source, found)
+
+
+def _spans(finders: _Finders, text: bytes, exempt: frozenset[str]) -> list[Span]:
+    budget = Budget(len(text))
+    spans = finders.tokens.find(text, budget) + finders.pairs.find(text, budget)
+    return [span for span in spans if span.kind not in exempt] + _known_spans(finders, text, budget)
 
 
 def _known_spans(finders: _Finders, text: bytes, budget: Budget) -> list[Span]:

@@ -68,7 +68,7 @@ def level(name: bytes) -> Level:
         return "" if last in (b"bypass", b"compass", b"encompass", b"surpass") else "password"
     if last in (b"secret", b"secrets") or last.endswith(b"secret"):
         return "secret"
-    if last in (b"key", b"keys"):
+    if last == b"key" or (last == b"keys" and owner in _KEY_OWNERS):
         return _key_level(owner)
     if last.endswith(_TOKEN):
         return "" if owner in _HARMLESS_OWNERS or last[:-5] in _HARMLESS_OWNERS else "token"
@@ -97,6 +97,7 @@ _GAP = re.compile(
 _CODE = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_][A-Za-z_]*(?:$|[.(\[])|::|->)")
 _TYPE = re.compile(rb"(?:Key|Keys|Token|Tokens|Secret|Types?)$")  # the name of a class, not a value
 _BRACKET = re.compile(rb"[()\[\]{}<>]")
+_DIGIT = re.compile(rb"[0-9]")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d(?:[T ]|$)")
 _UUID = re.compile(rb"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$")
 _HEX = re.compile(rb"[0-9a-fA-F]{24,}$")
@@ -149,7 +150,9 @@ def worth_hiding(found: Level, value: bytes, *, sure: bool) -> bool:
     value = value.rstrip(b",;")
     if found == "password":
         if sure and not is_gap(value):
-            return b" " not in value or any(48 <= byte <= 57 for byte in value[:256])
+            return not _PATH.match(value[:256]) and (
+                b" " not in value or _DIGIT.search(value[:256]) is not None
+            )
         return is_password(value)
     if found == "secret":
         return is_password(value, 8) and not is_words(value) and (sure or is_token(value, 12))

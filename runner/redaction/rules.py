@@ -141,7 +141,7 @@ TOKEN_RULES: tuple[Rule, ...] = (
     # Work tools and observability
     Rule("linear-key", ("lin_api_", "lin_oauth_"), "alnum", 32),
     Rule("notion-token", ("ntn_",), "alnum", 40, bounded=True, need="d"),
-    Rule("airtable-token", ("pat",), "dot", 60, bounded=True, need="d"),
+    Rule("airtable-token", ("pat",), "dot", 79, 79, bounded=True, need="d"),
     Rule("postman-key", ("PMAK-",), "hexdash", 40),
     Rule("figma-token", ("figd_",), "dash", 32),
     Rule("contentful-token", ("CFPAT-",), "dash", 32),
@@ -195,12 +195,4 @@ KEY_WORDS: tuple[str, ...] = (
 )
 
 # Values that are examples or gaps wherever they occur inside a token.
-EXAMPLE_MARKS: tuple[bytes, ...] = (
-    b"example",
-    b"xxxxxx",
-    b"******",
-    b"your_",
-    b"your-",
-    b"placeholder",
-    b"......",
-)
+EXAMPLE_MARKS: tuple[bytes, ...] = (b"example", b"your_", b"your-", b"placeholder")

@@ -22,9 +22,12 @@ _SPLITTER = re.compile(
 
 
 class View:
-    """`text`: what rules see. `original(start, end)`: the bytes that a span of it covers."""
+    """`text`: what rules see. `original(start, end)`: the bytes that a span of it covers.
 
-    __slots__ = ("_starts", "_targets", "_widths", "text")
+    `incomplete`: something was left out, not just decoded.
+    """
+
+    __slots__ = ("_starts", "_targets", "_widths", "incomplete", "text")
 
     def __init__(self, source: bytes) -> None:
         self._starts: list[int] = []  # where each piece begins in the view …
@@ -32,6 +35,7 @@ class View:
         self._widths: list[
             int
         ] = []  # … and for a decoded escape how many source bytes its one byte stands for
+        self.incomplete = False
         self.text = self._join(source)
 
     def _join(self, source: bytes) -> bytes:
@@ -54,7 +58,10 @@ class View:
                 length = add(source[last:stop], last, 0)
             if hit["code"] is not None:
                 length = add(bytes((int(hit["code"], 16),)), start, hit.end() - start)
-            elif hit["osc"]:
+                last = hit.end()
+                continue
+            self.incomplete = True
+            if hit["osc"]:
                 asides.append((hit.start("osc"), hit["osc"]))
             last = hit.end()
         if not pieces and not asides and last == 0:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.prepare import compiled_filters
-from sandbox import host, planning
+from sandbox import host, planning, spawn
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Limits, Outcome, Profile
 
@@ -28,8 +28,7 @@ class Cage:
     def __init__(self, profiles: list[Profile]) -> None:
         found, filters = host.probe(), compiled_filters()
         self.plans = {profile.name: planning.make(profile, found, filters) for profile in profiles}
-        self.supervisor = Supervisor()
-        self.supervisor.start()
+        self.supervisor = Supervisor(spawn.launcher())
         self.supervisor.register(self.plans.values())
         self._runner = asyncio.Runner()
         self._runner.run(self._attach())

@@ -20,7 +20,7 @@ from runner.catalog.arguments import ArgumentRefused
 from runner.catalog.catalog import Catalog
 from runner.catalog.from_policy import from_policy
 from sandbox.root import Root, open_root
-from sandbox.types import Call, Outcome
+from sandbox.types import Outcome
 from tests.live.cage import Cage
 from tests.policies import sample as samples
 
@@ -49,9 +49,8 @@ class Stage:
     def run(self, tool: str, arguments: dict[str, object]) -> Outcome:
         """One call, as a client's would be."""
         call = self.catalog.by_name[tool].call(arguments, self.root)
-        return self.cage.run(
-            lambda supervisor: supervisor.run(Call(call.plan, call.argv, call.stdin, call.cwd))
-        )  # type: ignore[no-any-return]
+        outcome: Outcome = self.cage.run(lambda supervisor: supervisor.run(call))
+        return outcome
 
 
 def stage(extra: str) -> Iterator[Stage]:

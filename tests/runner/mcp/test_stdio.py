@@ -170,7 +170,7 @@ def test_close_within_a_line_stops_at_once() -> None:
 
 CLAIM = """
 import os, subprocess, sys
-from runner.mcp.stdio import claim_stdio
+from runner.mcp.claim import claim_stdio
 source, sink = claim_stdio()
 print("noise")
 sys.stdout.flush()
@@ -199,7 +199,7 @@ def test_prints_and_children_cannot_reach_the_protocol() -> None:
 def test_claim_with_stderr_closed() -> None:
     check = "os.write(sink, repr([os.readlink(f'/proc/self/fd/{n}') for n in (0, 1, 2)]).encode())\n"
     script = (
-        "import os; os.close(2)\nfrom runner.mcp.stdio import claim_stdio\nsource, sink = claim_stdio()\n"
+        "import os; os.close(2)\nfrom runner.mcp.claim import claim_stdio\nsource, sink = claim_stdio()\n"
         + check
     )
     script += "assert os.get_inheritable(2) and os.get_inheritable(1) and os.get_inheritable(0)\n"
@@ -210,7 +210,7 @@ def test_claim_with_stderr_closed() -> None:
 @pytest.mark.parametrize("fd", [0, 1])
 def test_claim_without_stdin_or_stdout_is_refused(fd: int) -> None:
     script = (
-        f"import os; os.close({fd})\nfrom runner.mcp.stdio import claim_stdio\nfrom sandbox.errors import Refused\n"
+        f"import os; os.close({fd})\nfrom runner.mcp.claim import claim_stdio\nfrom sandbox.errors import Refused\n"
         "try:\n    claim_stdio()\nexcept Refused as fault:\n    os.write(2, fault.message.encode())\n"
     )
     assert b"stdin or stdout is closed" in claim(script).stderr
