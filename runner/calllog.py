@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -97,6 +98,13 @@ class CallLog:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._say, self._json, self._digest, self._now = say, json_log, digest, now
+
+    def bug(self, frames: traceback.StackSummary, kind: type[BaseException] | None) -> None:
+        """A bug of ours: where, and what kind. Never its message: that may quote arguments or output."""
+        where = " < ".join(
+            f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames[-6:])
+        )
+        self._say(f"toolcage: internal error {kind.__name__ if kind else ''} at {where}")
 
     def ended(
         self, tool: str, outcome: Outcome | Refused | None, size: int, seconds: float, redactions: int = 0

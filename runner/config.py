@@ -13,8 +13,6 @@ from runner.redaction import values
 from runner.redaction.values import SecretValue
 from sandbox.errors import Refused
 
-# Names of environment variables whose values are masked in everything that goes back, besides the policy's own.
-SECRET_NAMES = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*_KEY", "*CREDENTIAL*", "*PASSPHRASE*")
 _OUTPUT_BYTES = (1024, 8_388_608)
 _CALLS = (1, 600)
 
@@ -48,7 +46,7 @@ def read(flags: Flags) -> Config:
             "--max-calls-per-minute", flags.max_calls_per_minute, policy.max_calls_per_minute, _CALLS
         ),
     )
-    found = values.from_environment((*SECRET_NAMES, *policy.redact_env), environment)
+    found = values.from_environment(policy.redact_env, environment)
     found += values.from_files(policy.redact_files)
     return Config(policy, found, values.too_short(found), flags.log_json)
 

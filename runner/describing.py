@@ -19,7 +19,12 @@ _SHOWN_CHARS = 400
 async def catalog(
     tools: tuple[Tool, ...], catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor
 ) -> Catalog:
-    """All tools of a server: the policy's own, then those of its catalogs. Raises CatalogRefused."""
+    """All tools of a server: the policy's own, then those of its catalogs.
+
+    Before that one cage is built and proven: a host that cannot do it ends the server, with the step and the remedy,
+    instead of failing call by call. Raises HostRefused, CatalogRefused.
+    """
+    await supervisor.prove()
     return Catalog(tools).merged(await describe(catalogs, supervisor))
 
 

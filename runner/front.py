@@ -1,7 +1,8 @@
 """The conductor: one handler per event, straight lines, no decision that is not somebody else's.
 
 Runs in the front, on one thread. One call walks: protocol -> here -> tool.call -> supervisor -> results (redaction) ->
-protocol. Everything that a client sees goes through `_write`, everything that a tool printed through `results` first.
+protocol. What a tool printed reaches a client through `results` alone; what a catalog says of its
+tools is masked in `offered`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 from policies.policy import Policy
 from runner import read_output, results
@@ -32,7 +34,7 @@ from runner.mcp.messages import (
 )
 from runner.mcp.protocol import Protocol
 from runner.outputs import Outputs
-from runner.pace import Pace
+from runner.pace import Pace, TooFast, TooMany
 from runner.redaction.engine import Redactor
 from sandbox.errors import Refused
 from sandbox.root import Root
@@ -84,9 +86,9 @@ class Front:
                 if task is not None:
                     task.cancel()
             case ListTools(request):
-                self._start(request, self._list_tools(request))
+                self._start(request, lambda: self._list_tools(request))
             case CallTool(request):
-                self._start(request, self._call_tool(event))
+                self._start(request, lambda: self._call_tool(event))
             case ListResources(request):
                 self._parts.write(self._parts.protocol.resources(request, self._parts.outputs.listing()))
             case ListResourceTemplates(request):
@@ -111,24 +113,25 @@ class Front:
 
     # ---- one request -------------------------------------------------------------------------------------------------
 
-    def _start(self, request: Request, work: Awaitable[None]) -> None:
-        self._tasks[request] = asyncio.ensure_future(self._guarded(request, work))
+    def _start(self, request: Request, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.ensure_future(self._guarded(request, work))
+        self._tasks[request] = task
+        # not in the task itself: one that is cancelled before its first step runs nothing of it
+        task.add_done_callback(lambda _ended: self._tasks.pop(request, None))
 
-    async def _guarded(self, request: Request, work: Awaitable[None]) -> None:
+    async def _guarded(self, request: Request, work: Callable[[], Awaitable[None]]) -> None:
         """A bug answers "internal error" and shows on stderr; it never leaves a request without an answer."""
         try:
-            await work
+            await work()
         except Refused:
             return  # the catalog was refused: the server is about to end with the reason
         except Exception:  # noqa: BLE001 - the last resort of one request
-            sys.stderr.write(traceback.format_exc())
+            self._parts.log.bug(traceback.extract_tb(sys.exc_info()[2]), sys.exc_info()[0])
             self._parts.write(self._parts.protocol.refuse(request, _INTERNAL_ERROR, "internal error"))
-        finally:
-            self._tasks.pop(request, None)
 
     async def _list_tools(self, request: Request) -> None:
         catalog = await asyncio.shield(self._catalog)
-        self._parts.write(self._parts.protocol.tools(request, offered(catalog)))
+        self._parts.write(self._parts.protocol.tools(request, offered(catalog, self._parts.redactor)))
 
     async def _call_tool(self, event: CallTool) -> None:
         catalog = await asyncio.shield(self._catalog)
@@ -153,7 +156,7 @@ class Front:
     ) -> tuple[ToolResult, Outcome | Refused | None]:
         wait = self._pace.take(time.monotonic())
         if wait:
-            return results.too_fast(self._pace.limit, wait), Refused("rate limit")
+            return results.too_fast(self._pace.limit, wait), TooFast("rate limit")
         try:
             if tool is None:
                 return read_output.answer(self._parts.outputs, event.arguments), None
@@ -161,7 +164,7 @@ class Front:
         except Refused as refused:
             return results.refusal(refused, self._parts.redactor, self._parts.root.path), refused
         if self._waiting >= MAX_WAITING:
-            return results.too_many(MAX_WAITING), Refused("too many calls")
+            return results.too_many(MAX_WAITING), TooMany("too many calls")
         outcome = await self._run(event.request, call)
         return self.result_of(tool, outcome), outcome
 
@@ -204,12 +207,27 @@ class Front:
             self._parts.write(self._parts.protocol.resource(event.request, [contents]))
 
 
-def offered(catalog: Catalog) -> list[dict[str, object]]:
-    """The tool list: the catalog's, and the tool that pages stored output where a tool can store any."""
-    found = catalog.definitions()
+def offered(catalog: Catalog, redactor: Redactor) -> list[dict[str, object]]:
+    """The tool list: the catalog's, and the tool that pages stored output where a tool can store any.
+
+    Descriptions may come from a program's own words, so they are masked like output.
+    """
+    found = [_masked(definition, redactor) for definition in catalog.definitions()]
     if read_output.is_offered(catalog):
         found.append(read_output.definition())
     return found
+
+
+def _masked(definition: dict[str, object], redactor: Redactor) -> dict[str, object]:
+    schema = cast(dict[str, Any], definition["inputSchema"])
+    properties = {
+        name: {**details, "description": redactor.text(details["description"])[0]}
+        if "description" in details
+        else details
+        for name, details in schema["properties"].items()
+    }
+    text, _counts = redactor.text(str(definition["description"]))
+    return {**definition, "description": text, "inputSchema": {**schema, "properties": properties}}
 
 
 async def _result_of(catalog: Awaitable[Catalog]) -> Catalog:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 
+from sandbox.errors import Refused
+
 WINDOW_SECONDS = 60.0
+
+
+class TooFast(Refused):
+    """The calls of this minute are used up."""
+
+    code = "rate_limited"
+
+
+class TooMany(Refused):
+    """Too many calls wait for a worker already."""
+
+    code = "too_many_calls"
 
 
 class Pace:

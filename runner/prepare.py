@@ -38,7 +38,7 @@ def compiled_filters() -> planning.Filters:
 
 def prepare(policy: Policy, host: Host) -> Prepared:
     """Raises Refused: a host below the floor, a root or program that cannot be used."""
-    root = open_root(policy.root)
+    root = open_root(policy.root, policy.root_at)
     tools, profiles = from_policy(policy, root)
     programs = compiled_filters()
     plans = {profile.name: planning.make(profile, host, programs) for profile in profiles}

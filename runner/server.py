@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 _EOF_GRACE = 0.5  # seconds for calls in flight when the input ends; clients that kill after 20 ms need none
 _FLUSH_SECONDS = 1.0
 _FRONT_SECONDS = 0.05
+_SPARE_WORKERS = (
+    4  # workers that wait, caged, for the next call: a few MiB each, and a call starts in 2 ms instead of 10
+)
 
 
 def serve(flags: Flags, launcher: Launcher, source: int, sink: int) -> int:
     """Serve until the input ends, a signal comes, or the launcher dies. Returns the exit code; raises Refused."""
-    supervisor = Supervisor(launcher)
+    supervisor = Supervisor(launcher, spare=_SPARE_WORKERS)
     try:
         settings = config.read(flags)
         prepared = prepare(settings.policy, host.probe())

@@ -1,7 +1,8 @@
-"""One call in flight, seen from the front: two pipes, the launcher's words about it, two deadlines, one Outcome.
+"""One worker, seen from the front: two pipes, the launcher's words about it, deadlines, one Outcome.
 
-A small state machine: waiting for the attestation, told to go, reported, ended. The result is released only when the
-report is complete AND the launcher has said that the whole process tree is gone.
+A small state machine: asked for, attested, told what to run, reported, ended. A worker may be asked for before there is
+a call for it (it is *staged*); it is used once and never again. The result is released only when the report is complete
+AND the launcher has said that the whole process tree is gone.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ _BEFORE_THE_PROGRAM = ("go", "cwd", "exec")  # steps after the attestation at wh
 
 
 class Flight:
-    """See the module. `kill` asks the launcher to kill the worker's tree."""
+    """See the module. `kill` asks the launcher to kill the worker's tree; `done` ends with the Outcome."""
 
-    def __init__(
-        self, call: Call, plan: Plan, loop: asyncio.AbstractEventLoop, kill: Callable[[], None]
-    ) -> None:
-        self._call, self._plan, self._loop, self._kill = call, plan, loop, kill
+    def __init__(self, plan: Plan, loop: asyncio.AbstractEventLoop, kill: Callable[[], None]) -> None:
+        self._plan, self._loop, self._kill = plan, loop, kill
+        self.done: asyncio.Future[Outcome] = loop.create_future()
+        self.proven: asyncio.Future[None] = loop.create_future()
         self._token = secrets.token_hex(16)
         self._frames = wire.Frames(plan.limits.output_mb * (1 << 20) * 4 // 3 + wire.REPORT_SLACK)
-        self._go_writer = -1
-        self._report_reader = -1
+        self._go_writer, self._report_reader = -1, -1
         self._keeper = 0
         self._early: dict[str, object] | None = None
         self._attestation: dict[str, object] | None = None
+        self._call: Call | None = None
+        self._told = False
         self._to_send = memoryview(b"")
         self._result: Outcome | None = None
-        self._report_over = False
-        self._tree_gone = False
-        self._done: asyncio.Future[Outcome] = loop.create_future()
+        self._report_over, self._tree_gone = False, False
         self._timer: asyncio.TimerHandle | None = None
+
+    # ---- what the supervisor does ------------------------------------------------------------------------------------
 
     def open_pipes(self) -> tuple[int, int]:
         """Make the pipes; returns the worker's ends, which the caller closes after sending them."""
@@ -57,16 +59,36 @@ class Flight:
         self._arm(SETUP_SECONDS, "the cage was not ready in time")
         return go_reader, report_writer
 
+    def begin(self, call: Call) -> None:
+        """Give the worker its call, once; it is told as soon as its cage is proven."""
+        self._call = call
+        if self._attestation is not None:
+            self._tell(call)
+
+    def dismiss(self) -> None:
+        """The worker is not needed after all: it reads the end of its pipe and ends."""
+        self._close_go()
+        self._arm(KILL_SECONDS, "the worker did not go")
+
     async def outcome(self) -> Outcome:
         """Wait for the end. When cancelled, kill the tree, wait until it is gone, and pass the cancellation on."""
         try:
-            return await asyncio.shield(self._done)
+            return await asyncio.shield(self.done)
         except asyncio.CancelledError:
-            self._settle(outcome.cancelled(started=self._attestation is not None))
+            self._settle(outcome.cancelled(started=self._told))
             self._kill()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._done), KILL_SECONDS)
+                await asyncio.wait_for(asyncio.shield(self.done), KILL_SECONDS)
             raise
+
+    def close(self) -> None:
+        """Give everything back; safe to call twice."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._close_go()
+        self._close_report()
+
+    # ---- what the launcher says --------------------------------------------------------------------------------------
 
     def started(self, keeper: int) -> None:
         """The launcher has forked the keeper, which has this pid on the host."""
@@ -77,9 +99,8 @@ class Flight:
     def ended(self) -> None:
         """The launcher has reaped the keeper: the tree is gone. What the pipe still holds is read first."""
         self._tree_gone = True
-        while not self._report_over:
-            if not self._read():
-                break
+        while self._read():
+            pass
         self._close_report()
         self._finish()
 
@@ -89,34 +110,22 @@ class Flight:
             self._settle(outcome.failed(wire.parse(payload)))
         except WireError as problem:
             self._settle(outcome.not_started(str(problem)))
-        self._tree_gone = True
-        self._close_report()
-        self._finish()
+        self._over()
 
     def refused(self, reason: str) -> None:
-        """The call never reached the launcher."""
+        """The request never reached the launcher."""
         self._settle(outcome.not_started(reason))
-        self._tree_gone = self._report_over = True
-        self._finish()
+        self._over()
 
     def lost(self) -> None:
         """The launcher is gone; the kernel kills its workers, but nobody says when."""
-        self._settle(self.launcher_gone())
-        self._tree_gone = self._report_over = True
-        self._finish()
+        if self._told:
+            self._settle(outcome.unknown("The launcher ended during the call", self._attestation))
+        else:
+            self._settle(outcome.not_started("the launcher has ended"))
+        self._over()
 
-    def launcher_gone(self) -> Outcome:
-        """What a call is answered when there is no launcher."""
-        if self._attestation is None and self._go_writer == -1:
-            return outcome.not_started("the launcher has ended")
-        return outcome.unknown("The launcher ended during the call", self._attestation)
-
-    def close(self) -> None:
-        """Give everything back; safe to call twice."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._close_go()
-        self._close_report()
+    # ---- what the worker says ----------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
         self._read()
@@ -145,21 +154,21 @@ class Flight:
     def _document(self, document: dict[str, object]) -> None:
         match document:
             case {"failed": {"step": step, **rest}} if self._result is None:
-                if self._attestation is not None and step not in _BEFORE_THE_PROGRAM:
+                if self._told and step not in _BEFORE_THE_PROGRAM:
                     raise WireError(f"the keeper failed at step {step}")
                 self._settle(outcome.failed({"step": step, **rest}))
             case {"attested": dict(facts)} if self._attestation is None and self._early is None:
                 self._attested(facts)
-            case {"report": details} if self._attestation is not None and self._result is None:
+            case {"report": details} if self._told and self._attestation is not None and self._result is None:
                 self._settle(outcome.reported(details, self._token, self._plan, self._attestation))
             case _:
                 raise WireError("a report that was not asked for")
 
     def _attested(self, facts: dict[str, object]) -> None:
         """Compare with the plan, ask the kernel, and only then say what to run."""
+        self._early = facts
         if not self._keeper:
-            self._early = facts  # the launcher's word is still on its way
-            return
+            return  # the launcher's word is still on its way
         difference = attest.compare(facts, self._plan)
         seen = False
         if not difference:
@@ -169,12 +178,24 @@ class Flight:
             self._kill()
             return
         self._attestation = {**facts, "seen_from_outside": seen, "plan": self._plan.digest}
+        if self._timer is not None:
+            self._timer.cancel()
+        self.proven.set_result(None)
+        if self._call is not None:
+            self._tell(self._call)
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def _tell(self, call: Call) -> None:
+        if self._go_writer < 0 or self._result is not None:
+            return  # the worker ended meanwhile, and its end says how
+        self._told = True
         self._arm(self._plan.limits.wall_seconds + GRACE_SECONDS, "no report came in time")
         words = {
             "token": self._token,
-            "argv": list(self._call.argv),
-            "cwd": self._call.cwd,
-            "stdin": base64.b64encode(self._call.stdin).decode(),
+            "argv": list(call.argv),
+            "cwd": call.cwd,
+            "stdin": base64.b64encode(call.stdin).decode(),
         }
         self._to_send = memoryview(wire.frame(words))
         self._loop.add_writer(self._go_writer, self._send)
@@ -192,8 +213,9 @@ class Flight:
 
     def _worthless(self, reason: str) -> None:
         """Something came that an honest worker does not send: whatever came before does not count either."""
-        started = self._attestation is not None
-        self._result = outcome.unknown(reason, self._attestation) if started else outcome.not_started(reason)
+        self._result = (
+            outcome.unknown(reason, self._attestation) if self._told else outcome.not_started(reason)
+        )
         self._close_report()
         self._kill()
 
@@ -201,16 +223,20 @@ class Flight:
         if self._result is None:
             self._result = result
 
+    def _over(self) -> None:
+        self._tree_gone = True
+        self._close_report()
+        self._finish()
+
     def _finish(self) -> None:
-        if self._done.done() or not (self._tree_gone and self._report_over):
+        if self.done.done() or not (self._tree_gone and self._report_over):
             return
         if self._result is None:
             reason = "the worker ended without a report"
-            started = self._attestation is not None
             self._result = (
-                outcome.unknown(reason, self._attestation) if started else outcome.not_started(reason)
+                outcome.unknown(reason, self._attestation) if self._told else outcome.not_started(reason)
             )
-        self._done.set_result(self._result)
+        self.done.set_result(self._result)
 
     def _arm(self, seconds: float, reason: str) -> None:
         if self._timer is not None:
@@ -225,11 +251,11 @@ class Flight:
         if self._go_writer >= 0:
             self._loop.remove_writer(self._go_writer)
             os.close(self._go_writer)
-            self._go_writer = -2
+            self._go_writer = -1
 
     def _close_report(self) -> None:
         self._report_over = True
         if self._report_reader >= 0:
             self._loop.remove_reader(self._report_reader)
             os.close(self._report_reader)
-            self._report_reader = -2
+            self._report_reader = -1

@@ -40,7 +40,7 @@ class Host:
         if self.root_user and not self.slots:
             raise HostRefused(
                 "identity: running as root, but no kernel ids can be given to workers",
-                "start Toolcage as an ordinary user, or with a uid map that has more than one id",
+                "start Toolcage as an ordinary user, or as the root of the host (a user namespace's root has too few ids to give)",
             )
 
 

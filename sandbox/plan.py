@@ -9,7 +9,9 @@ afterwards. The order of the steps stands here and nowhere else:
                Mounts       needs the capabilities that Privileges takes away
                Keyring      before the filter that denies keyctl
                Privileges   before the fork, so that the tool never had any
-    tool       Limits       inside the user namespace, where RLIMIT_NPROC has a budget of its own
+               Seccomp      of its own (keeper_seccomp), after the tool's process was forked and has proven its steps
+    tool       Descriptors  three pipes and nothing else
+               Limits       inside the user namespace, where RLIMIT_NPROC has a budget of its own
                Landlock     after the mounts (mount is refused afterwards), needs no_new_privs
                Seccomp      last, because it denies what the steps before it need
 """

@@ -22,10 +22,14 @@ _INSIDE = "give a path inside the root folder, relative to it"
 
 
 class Root:
-    """A root folder. `path` is its absolute path with symlinks resolved; `identity` is (st_dev, st_ino)."""
+    """A root folder. `path` is its absolute path with symlinks resolved; `identity` is (st_dev, st_ino).
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    shown_at: the path at which tools see it (`root_at`), if that is another one: tools print it, so clients send it.
+    """
+
+    def __init__(self, path: str, descriptor: int, shown_at: str | None = None) -> None:
         self.path = path
+        self._places = [place.rstrip("/") for place in (shown_at, path) if place is not None]
         self._descriptor = descriptor
         found = os.fstat(descriptor)
         self.identity = (found.st_dev, found.st_ino)
@@ -62,9 +66,10 @@ class Root:
         except UnicodeEncodeError:
             raise PathRefused("the path is not valid text", _INSIDE) from None
         if text.startswith("/"):
-            if text != self.path and not text.startswith(self.path.rstrip("/") + "/"):
+            place = next((one for one in self._places if text == one or text.startswith(one + "/")), None)
+            if place is None:
                 raise PathRefused("the path is outside the root folder", _INSIDE)
-            text = text[len(self.path) :].lstrip("/")
+            text = text[len(place) :].lstrip("/")
         # normpath would turn "link/../x" into "x", which is another file than the kernel means
         parts = [part for part in text.split("/") if part not in ("", ".")]
         return "/".join(parts) or "."
@@ -106,7 +111,7 @@ class Root:
         return relative
 
 
-def open_root(path: str) -> Root:
+def open_root(path: str, shown_at: str | None = None) -> Root:
     """Open the root folder of a policy once. Raises ProfileRefused when it is not a folder that can be read."""
     real = os.path.realpath(path)
     try:
@@ -115,7 +120,7 @@ def open_root(path: str) -> Root:
         raise ProfileRefused(
             f"root folder {path}: {problem.strerror}", "name an existing folder as root, or pass --root"
         ) from None
-    return Root(real, descriptor)
+    return Root(real, descriptor, shown_at)
 
 
 def _check_kind(mode: int, kind: PathKind) -> None:

@@ -13,7 +13,7 @@ import time
 
 from sandbox import abi, syscalls
 from sandbox.plan import SYSTEM, Plan
-from sandbox.steps.identity import SLOT_BASE
+from sandbox.steps.identity import SLOT_BASE, write_map
 from sandbox.steps.mounts import Mount, clone_tree
 
 _NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP)
@@ -65,7 +65,8 @@ class Slots:
 
     def _tree(self, mount: Mount, slot: int) -> int:
         held = self._held[mount.source]
-        system = mount.kind == "device" or mount.source.startswith((*SYSTEM, "/etc/"))
+        # What everybody may read needs no map, and /usr holds files of many owners. A root folder is never one of these.
+        system = mount.kind == "device" or mount.source in SYSTEM or mount.source.startswith("/etc/")
         if system or mount.source in self._without_idmap:
             return clone_tree(mount, held)
         owner = os.fstat(held)
@@ -88,8 +89,7 @@ class Slots:
             try:
                 outside = SLOT_BASE + slot
                 for name, line in (("gid_map", f"{gid} {outside} 1"), ("uid_map", f"{uid} {outside} 1")):
-                    with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
-                        file.write(line)
+                    write_map(pid, name, line)
                 self._maps[key] = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
             finally:
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)

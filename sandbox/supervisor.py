@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
+from typing import Any
 
 from sandbox import wire
 from sandbox.errors import HostRefused, WireError
@@ -30,11 +31,17 @@ class LauncherGone(Exception):
 
 
 class Supervisor:
-    """One launcher and the calls in flight. `register` before the loop serves clients, then `attach`."""
+    """One launcher and its workers. `register` before the loop serves clients, then `attach`.
 
-    def __init__(self, launcher: Launcher) -> None:
+    spare: how many workers may be kept staged: caged, attested, waiting for a call of a plan that was used before. A
+    call that finds one starts without waiting for a cage.
+    """
+
+    def __init__(self, launcher: Launcher, spare: int = 0) -> None:
         self._plans: dict[str, tuple[int, Plan]] = {}
         self._flights: dict[int, Flight] = {}
+        self._staged: dict[str, Flight] = {}
+        self._spare = spare
         self._next_call = 1
         self._link: socket.socket | None = launcher.link
         self.launcher_pid = launcher.pid
@@ -61,18 +68,29 @@ class Supervisor:
 
     async def run(self, call: Call) -> Outcome:
         """One call. Never raises for what becomes of the tool; cancelling this coroutine kills the worker's tree."""
-        index, plan = self._plans[call.plan]
-        number, self._next_call = self._next_call, self._next_call + 1
-        flight = Flight(call, plan, asyncio.get_running_loop(), lambda: self._kill(number))
-        if self._link is None:
-            return flight.launcher_gone()
-        self._flights[number] = flight
+        flight = self._staged.pop(call.plan, None) or self._ask(call.plan)
+        flight.begin(call)
         try:
-            self._send_call(index, number, flight)
             return await flight.outcome()
         finally:
-            self._flights.pop(number, None)
-            flight.close()
+            self._stage(call.plan)
+
+    async def prove(self) -> None:
+        """Build one cage, up to its attestation. Raises HostRefused with the step that this host cannot do."""
+        plan = next(iter(self._plans))
+        flight = self._ask(plan)
+        waited: set[asyncio.Future[Any]] = {flight.proven, flight.done}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if flight.done.done():
+            problem = flight.done.result()
+            raise HostRefused(
+                f"{problem.step}: {problem.detail}",
+                "run toolcage doctor: it says what that step needs on this host",
+            )
+        if self._spare:
+            self._staged[plan] = flight
+        else:
+            flight.dismiss()
 
     def close(self) -> None:
         """End the launcher, and with it every worker, by closing the socket."""
@@ -80,16 +98,39 @@ class Supervisor:
             self._link.close()
             self._link = None
 
-    def _send_call(self, index: int, number: int, flight: Flight) -> None:
+    def _ask(self, plan_name: str) -> Flight:
+        """Ask the launcher for a worker."""
+        index, plan = self._plans[plan_name]
+        number, self._next_call = self._next_call, self._next_call + 1
+        flight = Flight(plan, asyncio.get_running_loop(), lambda: self._kill(number))
+        self._flights[number] = flight
+        flight.done.add_done_callback(lambda _done: self._ended(number, plan_name))
+        if self._link is None:
+            flight.lost()
+            return flight
         go, report = flight.open_pipes()
         try:
-            packet = wire.pack(Message(Packet.CALL, index, number))
-            socket.send_fds(self._the_link(), [packet], [go, report])
+            socket.send_fds(self._link, [wire.pack(Message(Packet.CALL, index, number))], [go, report])
         except OSError as problem:
             flight.refused(f"the launcher does not take calls ({problem.strerror})")
         finally:
             os.close(go)
             os.close(report)
+        return flight
+
+    def _ended(self, number: int, plan: str) -> None:
+        flight = self._flights.pop(number)
+        flight.close()
+        if self._staged.get(plan) is flight:
+            del self._staged[plan]
+
+    def _stage(self, plan: str) -> None:
+        """Have a worker ready for the next call of a plan that was just used; the longest unused one gives way."""
+        if self._spare == 0 or self._link is None or plan in self._staged:
+            return
+        if len(self._staged) >= self._spare:
+            self._staged.pop(next(iter(self._staged))).dismiss()
+        self._staged[plan] = self._ask(plan)
 
     def _kill(self, number: int) -> None:
         if self._link is not None and number in self._flights:
@@ -111,7 +152,7 @@ class Supervisor:
             return
         flight = self._flights.get(message.call)
         if flight is None:
-            return
+            return  # it was given up, and answered without the launcher's word
         match message.type:
             case Packet.STARTED:
                 flight.started(struct.unpack("!I", message.payload)[0])

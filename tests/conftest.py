@@ -32,14 +32,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=others)
 
 
+def _is_left(process: psutil.Process) -> bool:
+    """A launcher or worker of this run, or one that nobody owns any more; those of another run are its business."""
+    try:
+        above = process.parents()
+    except psutil.NoSuchProcess:
+        return False
+    owner = next((p for p in above if "sandbox.launcher" not in " ".join(p.cmdline())), None)
+    return os.getpid() in {p.pid for p in above} or owner is None or owner.pid == 1
+
+
 def ours() -> dict[str, list[str]]:
     """Processes, mounts, cgroups and temporary folders that could be left by Toolcage."""
-    me = os.getuid()
     processes = []
-    for process in psutil.process_iter(["pid", "uids", "cmdline", "status"]):
+    for process in psutil.process_iter(["pid", "ppid", "cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or ())
-        uids = process.info["uids"]
-        if "sandbox.launcher" in words and (me == 0 or (uids and uids.real == me)):
+        if "sandbox.launcher" in words and _is_left(process):
             processes.append(f"{process.info['pid']} {process.info['status']} {words[:80]}")
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         mounts = [line for line in file if "toolcage" in line.partition(" - ")[0]]

@@ -16,7 +16,7 @@ from policies.template import Word
 from sandbox.errors import PathRefused, Refused
 from sandbox.root import Root
 
-# The launcher gets a call as one packet; socket buffers are 208 KiB by default (socket(7), wmem_default).
+# The kernel takes at most 128 KiB in one argument (MAX_ARG_STRLEN, execve(2)); all together are held to the same.
 MAX_ARGV_BYTES = 128 * 1024
 
 

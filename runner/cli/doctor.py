@@ -19,7 +19,7 @@ from sandbox.host import Host
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Kind, Limits, Outcome, Profile
 
-# Step that failed -> (layer, what is lost without it, what to do).
+# Step that failed -> (layer, what to do).
 _REMEDIES = {
     "namespaces": (
         "namespaces",

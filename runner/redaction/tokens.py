@@ -89,7 +89,6 @@ _DIGIT = re.compile(rb"[0-9]")
 _LOWER = re.compile(rb"[a-z]")
 _UPPER = re.compile(rb"[A-Z]")
 _NEEDS = {"d": _DIGIT, "l": _LOWER, "u": _UPPER}
-_SAME = re.compile(rb"(.)\1{7}")
 
 
 def _members(charset: str) -> bytes:
@@ -158,9 +157,7 @@ class TokenFinder:
         if size < rule.least or (rule.most and size > rule.most):
             return None, stop
         tail = text[end : end + size]
-        if not all(_NEEDS[need].search(tail) for need in rule.need) or is_example(
-            text[start : end + min(size, 256)]
-        ):
+        if not all(_NEEDS[need].search(tail) for need in rule.need) or is_example(tail, rule.least):
             return None, stop
         if rule.bounded and not (
             opens_token(text, start) and (end + size >= len(text) or text[end + size] not in _ALNUM)
@@ -176,10 +173,13 @@ class TokenFinder:
         return Span(start, end + size, rule.kind), stop
 
 
-def is_example(token: bytes) -> bool:
-    """Documented examples and gaps are no secrets; hiding them makes documentation unreadable."""
-    lowered = token.lower()
-    return any(mark in lowered for mark in EXAMPLE_MARKS) or _SAME.search(token) is not None
+def is_example(tail: bytes, least: int) -> bool:
+    """Documented examples and gaps are no secrets; hiding them makes documentation unreadable.
+
+    Only what a rule needs at least is judged: text that follows a token without a break must not excuse it.
+    """
+    lowered = tail[: least + 8].lower()
+    return any(mark in lowered for mark in EXAMPLE_MARKS) or (least >= 16 and len(set(lowered)) < 6)
 
 
 def opens_token(text: bytes, start: int) -> bool:

@@ -1,6 +1,6 @@
 """Identity: uid and gid 1000 inside, and a kernel uid that is never 0.
 
-Runs: `maps` is written by the launcher for the keeper, `apply` runs in the keeper before any mount.
+Runs: `write_maps` in the launcher for the keeper, `apply` runs in the keeper before any mount.
 Why: files below /proc/sys are checked against the kernel uid, not against capabilities, so kernel uid 0 in a user
 namespace can still change the host (core_pattern). user_namespaces(7), credentials(7).
 """
@@ -41,12 +41,13 @@ class Identity:
 def write_maps(pid: int, uid: int, gid: int, *, slots: bool) -> None:
     """Map the inside ids of process `pid` to `uid` and `gid`. Without privileges setgroups must be denied first."""
     if not slots:
-        _write(pid, "setgroups", "deny")
-    _write(pid, "gid_map", f"{INSIDE} {gid} 1")
-    _write(pid, "uid_map", f"{INSIDE} {uid} 1")
+        write_map(pid, "setgroups", "deny")
+    write_map(pid, "gid_map", f"{INSIDE} {gid} 1")
+    write_map(pid, "uid_map", f"{INSIDE} {uid} 1")
 
 
-def _write(pid: int, name: str, text: str) -> None:
+def write_map(pid: int, name: str, text: str) -> None:
+    """Write /proc/PID/NAME in one write(2), as user_namespaces(7) asks."""
     descriptor = os.open(f"/proc/{pid}/{name}", os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, text.encode())
@@ -55,8 +56,12 @@ def _write(pid: int, name: str, text: str) -> None:
 
 
 def _mapped(name: str) -> int:
-    with open(f"/proc/self/{name}", encoding="ascii") as file:
-        inside, outside, count = file.read().split()
+    # bytes: a codec would be imported now, and the interpreter's files may be out of reach already
+    descriptor = os.open(f"/proc/self/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        inside, outside, count = os.read(descriptor, 200).split()
+    finally:
+        os.close(descriptor)
     if (int(inside), int(count)) != (INSIDE, 1):
         raise PermissionError(1, f"{name} is not the one that was asked for")
     return int(outside)

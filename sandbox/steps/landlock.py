@@ -1,6 +1,6 @@
 """Landlock: a second, independent word on which files the tool may read, write and execute; no TCP, no outside signals.
 
-Runs: build in the front, apply in the tool, after the mounts (mount is refused afterwards) and before seccomp.
+Runs: apply in the tool, after the mounts (mount is refused afterwards) and before seccomp.
 Needs: ABI 3 (Linux 6.2), without which truncation is not controlled; 4 adds TCP, 5 device ioctls, 6 scopes.
 Does not: hide names and metadata (the mounts do), stop system calls (seccomp does). landlock(7).
 """

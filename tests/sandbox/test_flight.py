@@ -72,7 +72,8 @@ def fly(plan: Plan, monkeypatch: pytest.MonkeyPatch, worker: Worker) -> tuple[Ou
     kills = []
 
     async def play() -> Outcome:
-        made = flight.Flight(Call("t"), plan, asyncio.get_running_loop(), lambda: kills.append(1))
+        made = flight.Flight(plan, asyncio.get_running_loop(), lambda: kills.append(1))
+        made.begin(Call("t"))
         go, report_end = made.open_pipes()
         made.started(1)
         worker(made, plan, go, report_end)
