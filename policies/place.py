@@ -81,16 +81,28 @@ def root(server: ServerTable, folder: str, override: str | None, environment: Ma
     path = os.path.realpath(os.path.join(base, text))
     if not os.path.isdir(path):
         raise BadKeyError("server.root", f"{path} is not a folder", "create it or name another")
+    if is_taken(path):
+        fix = "name a project folder"
+        raise BadKeyError(
+            "server.root", f"{path} is the kernel's or the cage's own, not a folder to lend", fix
+        )
     if path == "/":
         if not server.allow_root_dir:
             raise BadKeyError(
                 "server.root", 'is "/", the whole machine', "name a project folder, or allow_root_dir = true"
             )
+        if server.root_at is None:
+            raise BadKeyError("server.root", 'is "/", which tools have already', 'add root_at = "/host"')
     elif not server.allow_home and any(_holds(path, home) for home in homes(environment)):
         raise BadKeyError(
             "server.root", f"{path} is or holds a home folder", "name a project folder, or allow_home = true"
         )
     return path
+
+
+def is_taken(path: str) -> bool:
+    """Whether a path cannot be lent: what the kernel makes up, and folders that every cage has of its own."""
+    return path.split("/")[1] in ("proc", "sys", "dev", "run") or path in ("/etc", "/tmp", "/tmp/home")  # noqa: S108
 
 
 def _holds(path: str, inner: str) -> bool:
@@ -133,6 +145,10 @@ def existing(paths: tuple[str, ...], key: str) -> tuple[str, ...]:
             raise BadKeyError(where, f'"{path}" is not an absolute path', "write it from / on, without ..")
         if os.path.normpath(path) == "/":
             raise BadKeyError(where, 'is "/"', "name the folders the tool needs")
+        if is_taken(os.path.realpath(path)):
+            raise BadKeyError(
+                where, f"{path} is the kernel's or the cage's own", "name files or folders below it"
+            )
         if not os.path.exists(path):
             raise BadKeyError(where, f"{path} does not exist", "remove it or correct it")
     return tuple(os.path.normpath(path) for path in paths)

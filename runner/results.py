@@ -102,8 +102,8 @@ def _document(  # one call's facts, used once
     printed = error_texts.decoded(outcome.stderr, outcome.stderr_total)
     redacted, found = redactor.text(printed)
     counts.update(found)
-    messages = visible.visible(visible.last_frames(redacted)).strip()
     root = policy.root_at or policy.root
+    messages = error_texts.relative(visible.visible(visible.last_frames(redacted)).strip(), root)
     cap = policy.max_output_bytes
     if words is not None:
         return error_texts.document({"outcome": words.code}, words, messages, cap), True

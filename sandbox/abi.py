@@ -35,6 +35,7 @@ _BY_MACHINE = {
         "capset": 126,
         "sethostname": 170,
         "keyctl": 250,
+        "kcmp": 312,
     },
     "aarch64": {
         "mount": 40,
@@ -45,10 +46,14 @@ _BY_MACHINE = {
         "capset": 91,
         "sethostname": 161,
         "keyctl": 219,
+        "kcmp": 272,
     },
 }
 # AUDIT_ARCH_* of include/uapi/linux/audit.h: what seccomp sees in seccomp_data.arch.
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# Calls that an installed libseccomp may be too old to know by name; the same number everywhere.
+NEWER = {"open_tree_attr": 467}
 
 SUPPORTED_MACHINES = tuple(_BY_MACHINE)
 NUMBERS = {**_COMMON, **_BY_MACHINE.get(MACHINE, {})}
@@ -123,6 +128,7 @@ SECCOMP_MODE_FILTER = 2
 SECUREBITS_LOCKED = 0x01 | 0x02 | 0x04 | 0x08 | 0x40 | 0x80
 CAPABILITY_VERSION_3 = 0x20080522
 KEYCTL_JOIN_SESSION_KEYRING = 1
+KCMP_VM = 1
 
 LANDLOCK_CREATE_RULESET_VERSION = 1
 LANDLOCK_RULE_PATH_BENEATH = 1
@@ -145,3 +151,4 @@ FS_IOCTL_DEV = 1 << 15
 FS_RESOLVE_UNIX = 1 << 16
 NET_ALL_TCP = 0b11
 SCOPE_ALL = 0b11  # abstract unix sockets, signals
+LANDLOCK_SCOPE_SINCE = 6

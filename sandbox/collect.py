@@ -1,7 +1,6 @@
 """The keeper's loop while the tool runs: pump the pipes, watch limits, reap, and end the whole tree before reporting.
 
 Waits for the tool's own process, not for the end of its pipes: a daemon that holds a pipe open is killed, not awaited.
-Limits that the kernel keeps per process (setrlimit) are kept here for all processes together, by sampling proc.
 """
 
 from __future__ import annotations
@@ -9,24 +8,21 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-import resource
 import select
 import signal
 import time
 
+from sandbox.meter import Meter
 from sandbox.plan import Plan
-from sandbox.sample import Sample, sample, shared_memory, temp_use
+from sandbox.sample import temp_use
 from sandbox.tool import Started
 from sandbox.types import Kind
 
 _MIB = 1 << 20
-_FIRST_PERIOD, _PERIOD = (
-    0.001,
-    0.01,
-)  # seconds between samples: dense at first, for tools that live milliseconds;
-# longer when one sample takes more than a tenth of the period, so that sampling never costs more than that
+# Seconds between samples: dense at first, for tools that live milliseconds. A sample that costs more than a tenth of the
+# period makes the next one wait, but not longer than the longest.
+_FIRST_PERIOD, _PERIOD, _LONGEST_PERIOD = 0.001, 0.01, 0.1
 _CHUNK = 1 << 16
-_EMPTY = Sample()
 
 
 class Collector:
@@ -35,7 +31,6 @@ class Collector:
     def __init__(self, plan: Plan, started: Started, proc: int, alive: int) -> None:
         self._limits = plan.limits
         self._started = started
-        self._proc = proc
         self._alive = alive
         self._room = plan.limits.output_mb * _MIB
         self._kept = {started.stdout: bytearray(), started.stderr: bytearray()}
@@ -43,7 +38,7 @@ class Collector:
         self._input = memoryview(b"")
         self._status: int | None = None
         self._stopped: Kind | None = None
-        self._peak = _EMPTY
+        self._meter = Meter(plan.limits, proc)
         self._poller = select.poll()
         for descriptor in (started.stdout, started.stderr):
             os.set_blocking(descriptor, False)
@@ -65,10 +60,11 @@ class Collector:
                 self._stopped = Kind.TIMED_OUT
                 break
             if now >= next_sample:
-                self._look()
-                spent = time.monotonic() - now
+                before = time.thread_time()
+                self._stopped = self._meter.look() or self._stopped
                 period = min(_PERIOD, max(_FIRST_PERIOD, (now - begun) / 8))
-                next_sample = now + max(period, 10 * spent)
+                # processor time, not the clock: a tool that slows the machine must not buy itself fewer looks
+                next_sample = now + min(max(period, 10 * (time.thread_time() - before)), _LONGEST_PERIOD)
             wait = min(deadline, next_sample) - time.monotonic()
             self._pump(max(0.0, wait))
             self._reap()
@@ -118,21 +114,6 @@ class Collector:
             return False
         return True
 
-    def _look(self) -> None:
-        now = sample(self._proc, self._peak.open_files < self._limits.open_files)
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        now = now.plus_cpu(used.ru_utime + used.ru_stime)
-        limit = self._limits.memory_mb * _MIB
-        if now.memory > limit and now.processes > 1:
-            now = now.with_memory(shared_memory(self._proc))
-        self._peak = self._peak.highest(now)
-        if now.memory > limit:
-            self._stopped = Kind.OUT_OF_MEMORY
-        elif now.processes > self._limits.processes:
-            self._stopped = Kind.TOO_MANY_PROCESSES
-        elif now.cpu > self._limits.cpu_seconds:
-            self._stopped = Kind.OUT_OF_CPU
-
     def _reap(self) -> None:
         """Children of the tool that it left behind become ours; only the tool's own status matters."""
         with contextlib.suppress(ChildProcessError):
@@ -160,7 +141,7 @@ class Collector:
                     pass
 
     def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self._meter.finish()
         temp = temp_use(self._limits.file_mb * _MIB)
         stdout, stderr = self._started.stdout, self._started.stderr
         return {
@@ -169,10 +150,10 @@ class Collector:
             "stopped": self._stopped,
             "usage": {
                 "wall_seconds": round(wall, 4),
-                "cpu_seconds": round(used.ru_utime + used.ru_stime, 4),
-                "memory_bytes": max(self._peak.memory, 0),
-                "processes": max(self._peak.processes, 1),
-                "open_files": self._peak.open_files,
+                "cpu_seconds": round(self._meter.cpu, 4),
+                "memory_bytes": self._meter.memory,
+                "processes": max(self._meter.processes, 1),
+                "open_files": self._meter.open_files,
                 "tmp_bytes": temp.used,
             },
             "temp_full": temp.full,

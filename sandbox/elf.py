@@ -60,7 +60,11 @@ def _elf(descriptor: int, head: bytes, origin: str) -> Program:
     search: list[str] = []
     for tag, value in entries:
         if tag in (_DT_RPATH, _DT_RUNPATH):
-            search += [_expand(item, origin) for item in _text(strings, value).split(":") if item]
+            search += [
+                found
+                for item in _text(strings, value).split(":")
+                if (found := _expand(item, origin)).startswith("/")
+            ]
     libraries = tuple(_text(strings, value) for tag, value in entries if tag == _DT_NEEDED)
     return Program((), loader, libraries, tuple(search))
 

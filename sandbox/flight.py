@@ -50,9 +50,13 @@ class Flight:
     # ---- what the supervisor does ------------------------------------------------------------------------------------
 
     def open_pipes(self) -> tuple[int, int]:
-        """Make the pipes; returns the worker's ends, which the caller closes after sending them."""
+        """Make the pipes; returns the worker's ends, which the caller closes after sending them. OSError: EMFILE."""
         go_reader, self._go_writer = os.pipe2(os.O_CLOEXEC)
-        self._report_reader, report_writer = os.pipe2(os.O_CLOEXEC)
+        try:
+            self._report_reader, report_writer = os.pipe2(os.O_CLOEXEC)
+        except OSError:
+            os.close(go_reader)
+            raise
         os.set_blocking(self._go_writer, False)
         os.set_blocking(self._report_reader, False)
         self._loop.add_reader(self._report_reader, self._readable)

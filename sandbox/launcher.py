@@ -123,7 +123,7 @@ def _handle(state: State, poller: select.poll, message: Message, descriptors: li
 def _register(state: State, message: Message) -> None:
     try:
         plan = from_json(json.loads(message.payload))
-    except (ValueError, TypeError, KeyError) as problem:
+    except (ValueError, TypeError, KeyError, RecursionError) as problem:
         raise WireError(f"plan: {problem}") from None
     try:
         if plan.identity.slots:

@@ -96,8 +96,10 @@ def _kind(document: dict[str, object], plan: Plan) -> tuple[Kind, int]:
     status = _typed(document, "status", int)
     hit = _hit(document, plan)
     stopped = document.get("stopped")
+    if not 0 <= status < 1 << 16:
+        raise WireError("not a wait status")
     if stopped is not None:
-        if stopped not in _STOPPED:
+        if not isinstance(stopped, str) or stopped not in _STOPPED:
             raise WireError("stopped for no known reason")
         return Kind(str(stopped)), status
     if os.WIFSIGNALED(status):
@@ -157,4 +159,6 @@ def _typed(document: dict[str, object], name: str, kind: type[T]) -> T:
     value = document.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise WireError(f"{name} is not {kind.__name__}")
+    if isinstance(value, int) and not 0 <= value < 1 << 63:
+        raise WireError(f"{name} is out of range")
     return value

@@ -23,7 +23,7 @@ from sandbox.steps.privileges import Privileges
 from sandbox.steps.seccomp import Seccomp
 from sandbox.types import Profile
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ def make(profile: Profile, host: Host, filters: Filters) -> Plan:
     """The plan for `profile` on `host`. Raises HostRefused or ProfileRefused, each with a remedy."""
     host.require()
     _check(profile)
-    found = programs.needs(profile.command[0])
+    found = programs.needs(profile.command[0], profile.root)
     for extra in profile.processes if isinstance(profile.processes, tuple) else ():
-        _merge(found, programs.needs(extra))
+        _merge(found, programs.needs(extra, profile.root))
     mounts = mounts_for(profile, host, found)
     many = profile.processes != "none"
     return Plan(

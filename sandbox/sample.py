@@ -1,44 +1,61 @@
 """Reads what the processes of a call use at one moment, from the keeper's own proc, and what /tmp holds at the end.
 
-Runs in the keeper. Peaks are lower bounds: what happens between two samples is not seen. proc(5).
+Runs in the keeper. Peaks are lower bounds: what happens between two samples is not seen. proc(5), kcmp(2).
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+
+from sandbox import syscalls
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MAX_ENTRIES = 20_000  # more than the tmpfs has inodes
+_MAX_DEPTH = 32
+_WALK_SECONDS = 0.1  # a statistic must not cost a deadline
+_EXACT_SECONDS = (
+    0.05  # processor time for the exact memory figure; what is not reached by then counts in full
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process: bytes of memory (with page tables), threads, processor seconds of its own and of the children that
+    it has waited for, open files.
+    """
+
+    memory: int
+    threads: int
+    cpu: float
+    children_cpu: float
+    open_files: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Sums over all processes but the keeper. `memory`: anonymous and shared-memory pages in bytes; file pages do not
-    count, the kernel can drop them. Pages that a fork shares count once per process. `processes` counts threads too.
+    """All processes but the keeper, by pid. Anonymous and shared-memory pages count; file pages do not, the kernel can
+    drop them. Pages that a fork shares count once per process here: see `shared_memory`.
     """
 
-    memory: int = 0
-    processes: int = 0
-    cpu: float = 0.0
-    open_files: int = 0
+    each: dict[int, Process] = field(default_factory=dict)
 
-    def plus_cpu(self, seconds: float) -> Sample:
-        """With the time of processes that have ended."""
-        return Sample(self.memory, self.processes, self.cpu + seconds, self.open_files)
+    @property
+    def memory(self) -> int:
+        """Bytes of all."""
+        return sum(one.memory for one in self.each.values())
 
-    def with_memory(self, size: int) -> Sample:
-        """With a better figure for the memory."""
-        return Sample(size, self.processes, self.cpu, self.open_files)
+    @property
+    def processes(self) -> int:
+        """Processes and threads."""
+        return sum(one.threads for one in self.each.values())
 
-    def highest(self, other: Sample) -> Sample:
-        """The higher of each figure."""
-        return Sample(
-            max(self.memory, other.memory),
-            max(self.processes, other.processes),
-            max(self.cpu, other.cpu),
-            max(self.open_files, other.open_files),
-        )
+    @property
+    def open_files(self) -> int:
+        """Of the process that has most open."""
+        return max((one.open_files for one in self.each.values()), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,67 +69,99 @@ class Temp:
 
 def sample(proc: int, count_files: bool) -> Sample:
     """One look at every process below the `proc` descriptor. A process that ends meanwhile is left out."""
-    total = Sample()
+    each = {}
     for name in os.listdir(proc):
         if not name.isdigit() or name == "1":
             continue
         try:
-            one = _process(proc, name, count_files)
+            each[int(name)] = _process(proc, name, count_files)
         except OSError:
             continue
-        total = Sample(
-            total.memory + one.memory,
-            total.processes + one.processes,
-            total.cpu + one.cpu,
-            max(total.open_files, one.open_files),
-        )
+    return Sample(each)
+
+
+def shared_memory(proc: int, seen: Sample) -> int:
+    """Bytes of memory of the processes in `seen`, pages that several share counted once.
+
+    Slow, so only asked when the plain sum is over the limit. Two processes of one address space (vfork) count once;
+    after a fork the kernel's proportional size is taken. A process that cannot be asked counts in full.
+    """
+    total = 0
+    spaces: dict[int, list[int]] = {}
+    deadline = time.thread_time() + _EXACT_SECONDS
+    for pid, one in seen.each.items():
+        late = time.thread_time() > deadline
+        if not late and any(_same_memory(pid, other) for other in spaces.get(one.memory, ())):
+            continue
+        spaces.setdefault(one.memory, []).append(pid)
+        exact = None if late else _proportional(proc, pid)
+        total += one.memory if exact is None else exact
     return total
 
 
-def shared_memory(proc: int) -> int:
-    """Bytes of memory of all processes but the keeper, pages that several share counted once (proportional set size).
-
-    Exact where `sample` may count a page once per process after a fork, but slow: only asked when that matters.
-    """
-    total = 0
-    for name in os.listdir(proc):
-        if not name.isdigit() or name == "1":
-            continue
-        try:
-            rollup = _read(proc, f"{name}/smaps_rollup")
-        except OSError:
-            continue
-        total += _field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:")
-    return total * 1024
-
-
 def temp_use(file_limit: int) -> Temp:
-    """What /tmp holds when the tool has ended. The walk follows no links."""
+    """What /tmp holds when the tool has ended. The walk is bounded in entries, depth and time, and follows no links."""
     state = os.statvfs("/tmp")  # noqa: S108 - the private tmpfs of this call
     used = (state.f_blocks - state.f_bfree) * state.f_frsize
-    at_limit = False
+    full = state.f_bfree == 0 or state.f_ffree == 0
+    return Temp(used, full, _has_file_of(file_limit))
+
+
+def _has_file_of(size: int) -> bool:
+    deadline = time.monotonic() + _WALK_SECONDS
+    waiting = ["/tmp"]  # noqa: S108
     seen = 0
-    for folder, _folders, names in os.walk("/tmp"):  # noqa: S108
-        for name in names:
-            seen += 1
-            if seen > _MAX_ENTRIES:
-                return Temp(used, state.f_bfree == 0, at_limit)
-            try:
-                at_limit = at_limit or os.lstat(os.path.join(folder, name)).st_size >= file_limit
-            except OSError:
-                continue
-    return Temp(used, state.f_bfree == 0 or state.f_ffree == 0, at_limit)
+    while waiting:
+        try:
+            entries = os.scandir(waiting.pop())
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                seen += 1
+                if seen > _MAX_ENTRIES or time.monotonic() > deadline:
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.path.count("/") < _MAX_DEPTH:
+                        waiting.append(entry.path)
+                elif _size(entry) >= size:
+                    return True
+    return False
 
 
-def _process(proc: int, name: str, count_files: bool) -> Sample:
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def _process(proc: int, name: str, count_files: bool) -> Process:
     status = _read(proc, f"{name}/status")
-    memory = _field(status, b"RssAnon:") + _field(status, b"RssShmem:")
+    memory = _field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:")
     stat = _read(proc, f"{name}/stat")
     # The command name is in parentheses and may contain anything, so fields are counted from the last one.
     fields = stat[stat.rindex(b")") + 2 :].split()
-    ticks = sum(int(fields[index]) for index in (11, 12, 13, 14))
+    own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
     files = _open_files(proc, name, count_files)
-    return Sample(memory * 1024, _field(status, b"Threads:"), ticks / _TICKS, files)
+    return Process(memory * 1024, _field(status, b"Threads:"), own / _TICKS, children / _TICKS, files)
+
+
+def _same_memory(first: int, second: int) -> bool:
+    try:
+        return syscalls.same_memory(first, second)
+    except OSError:
+        return False
+
+
+def _proportional(proc: int, pid: int) -> int | None:
+    """Bytes, each page divided by the number of its users; 0 for a process that is gone, None for one that hides."""
+    try:
+        rollup = _read(proc, f"{pid}/smaps_rollup")
+        tables = _field(_read(proc, f"{pid}/status"), b"VmPTE:")
+    except OSError as problem:
+        return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) else None
+    return (_field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:") + tables) * 1024
 
 
 def _open_files(proc: int, name: str, wanted: bool) -> int:

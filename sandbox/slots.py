@@ -10,13 +10,23 @@ import errno
 import os
 import signal
 import time
+from typing import NoReturn
 
 from sandbox import abi, syscalls
 from sandbox.plan import SYSTEM, Plan
+from sandbox.steps.descriptors import close_all_but
 from sandbox.steps.identity import SLOT_BASE, write_map
 from sandbox.steps.mounts import Mount, clone_tree
 
 _NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP)
+
+
+def _hold_namespace() -> NoReturn:
+    """A process whose only use is its user namespace; it must neither outlive the launcher nor hold what it holds."""
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    close_all_but(())
+    while True:
+        time.sleep(60)
 
 
 class Slots:
@@ -84,8 +94,7 @@ class Slots:
         if key not in self._maps:
             pid, pidfd = syscalls.spawn(abi.CLONE_NEWUSER)
             if pid == 0:
-                while True:
-                    time.sleep(60)
+                _hold_namespace()
             try:
                 outside = SLOT_BASE + slot
                 for name, line in (("gid_map", f"{gid} {outside} 1"), ("uid_map", f"{uid} {outside} 1")):

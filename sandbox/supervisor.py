@@ -23,6 +23,7 @@ from sandbox.types import Call, Outcome
 from sandbox.wire import Message, Packet
 
 _REGISTER_SECONDS = 20.0
+_KILL_AGAIN = 0.02
 _REGISTER_BATCH = 16  # plans on their way at once; their answers must fit into the socket's buffer
 
 
@@ -108,7 +109,11 @@ class Supervisor:
         if self._link is None:
             flight.lost()
             return flight
-        go, report = flight.open_pipes()
+        try:
+            go, report = flight.open_pipes()
+        except OSError as problem:
+            flight.refused(f"no pipe for the worker ({problem.strerror})")
+            return flight
         try:
             socket.send_fds(self._link, [wire.pack(Message(Packet.CALL, index, number))], [go, report])
         except OSError as problem:
@@ -133,11 +138,15 @@ class Supervisor:
         self._staged[plan] = self._ask(plan)
 
     def _kill(self, number: int) -> None:
-        if self._link is not None and number in self._flights:
-            try:
-                self._link.send(wire.pack(Message(Packet.KILL, call=number)))
-            except OSError:
-                self._lost(asyncio.get_running_loop())
+        if self._link is None or number not in self._flights:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            self._link.send(wire.pack(Message(Packet.KILL, call=number)))
+        except BlockingIOError:  # the launcher is busy; it reads in order, and so does this
+            loop.call_later(_KILL_AGAIN, self._kill, number)
+        except OSError:
+            self._lost(loop)
 
     def _heard(self, loop: asyncio.AbstractEventLoop) -> None:
         try:

@@ -82,10 +82,14 @@ def open_tree(folder: int, path: bytes, *, clone: bool = True) -> int:
 
 
 def mount_setattr(tree: int, attributes: int, *, userns: int = -1, recursive: bool = True) -> None:
-    """mount_setattr(2), Linux 5.12: set MOUNT_ATTR_* on a whole tree; with `userns` also id-map it."""
+    """mount_setattr(2), Linux 5.12: set MOUNT_ATTR_* on a whole tree and make it private; with `userns` also id-map it.
+
+    Private, because a detached copy of a shared mount stays in its peer group: what is mounted on it would appear on the
+    host, and what the host mounts later would appear in it, without any of these attributes (mount_namespaces(7)).
+    """
     if userns >= 0:
         attributes |= abi.MOUNT_ATTR_IDMAP
-    record = struct.pack("=QQQQ", attributes, 0, 0, max(userns, 0))
+    record = struct.pack("=QQQQ", attributes, 0, abi.MS_PRIVATE, max(userns, 0))
     flags = abi.AT_EMPTY_PATH | (abi.AT_RECURSIVE if recursive else 0)
     _invoke("mount_setattr", tree, b"", flags, record, len(record))
 
@@ -144,6 +148,11 @@ def capabilities() -> tuple[int, int, int]:
     return low_e | high_e << 32, low_p | high_p << 32, low_i | high_i << 32
 
 
+def same_memory(first: int, second: int) -> bool:
+    """kcmp(2) KCMP_VM: whether two processes share one address space, as after vfork. OSError when not allowed."""
+    return _invoke("kcmp", first, second, abi.KCMP_VM, 0, 0) == 0
+
+
 def landlock_abi() -> int:
     """Highest Landlock ABI of this kernel (1 is Linux 5.13); OSError when absent or switched off."""
     return _invoke("landlock_create_ruleset", None, 0, abi.LANDLOCK_CREATE_RULESET_VERSION)
@@ -152,7 +161,7 @@ def landlock_abi() -> int:
 def landlock_ruleset(filesystem: int, network: int, scoped: int) -> int:
     """landlock_create_ruleset(2): returns the ruleset descriptor. Pass 0 for what the ABI lacks."""
     record = struct.pack("=QQQ", filesystem, network, scoped)
-    size = 24 if scoped else 16 if network else 8
+    size = 24 if scoped else 16 if network else 8  # an older kernel refuses a longer record than it knows
     return _invoke("landlock_create_ruleset", record, size, 0)
 
 

@@ -16,6 +16,7 @@ from sandbox.plan import Plan
 from sandbox.steps import descriptors
 
 _FACTS_LIMIT = 64 * 1024
+_NICE = 5  # below the keeper, which has to see in time what the tool uses
 _EXEC, _FACTS = 3, 4  # descriptors in the tool's process; both close on execve
 
 
@@ -83,6 +84,7 @@ def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
     try:
         _arrange(ends)
         step = "limits"
+        os.nice(_NICE)
         found = plan.resources.apply()
         step = "landlock"
         found.update(plan.landlock.apply())

@@ -20,6 +20,7 @@ IN_THE_WORKER = (
     "tool",
     "collect",
     "sample",
+    "meter",
     "plan",
     "wire",
     "syscalls",

@@ -29,7 +29,10 @@ class ResourceLimits:
         """From the limits of a profile."""
         return cls(
             (
-                ("RLIMIT_CORE", 0),
+                (
+                    "RLIMIT_CORE",
+                    1,
+                ),  # with 0 a piped core_pattern still starts its helper, with 1 it does not (core(5))
                 ("RLIMIT_CPU", limits.cpu_seconds),
                 ("RLIMIT_DATA", max(_SPARE_MEMORY * limits.memory_mb, limits.memory_mb + 1024) * MIB),
                 ("RLIMIT_FSIZE", limits.file_mb * MIB),

@@ -71,6 +71,7 @@ class Mounts:
         syscalls.pivot_here()
         os.chdir("/")
         os.close(staging)
+        _check_propagation()
         checked = 0
         for mount in self.mounts:
             with _named(mount):
@@ -180,6 +181,19 @@ def _place(place: str, *, folder: bool) -> None:
         os.chmod(place, 0o755)  # noqa: S103 - umask 077 would hide what is mounted below
     else:
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+
+
+def _check_propagation() -> None:
+    """No mount may belong to a peer group of the host: optional fields of mountinfo, proc_pid_mountinfo(5)."""
+    descriptor = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
+    finally:
+        os.close(descriptor)
+    for line in text.splitlines():
+        fields = line.split(b" - ")[0].split()[6:]
+        if fields:
+            raise PermissionError(1, f"a mount is tied to the host: {os.fsdecode(b' '.join(fields))}")
 
 
 def _verify(mount: Mount) -> int:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.types import Profile
+from runner.prepare import compiled_filters
+from sandbox import host, planning, spawn
+from sandbox.supervisor import Supervisor
+from sandbox.types import Call, Profile
 from tests.end_to_end.reachweaver import servers
 from tests.end_to_end.reachweaver.servers import Server
 from tests.live.cage import cage
@@ -21,6 +26,7 @@ CALL, VERSION = (
     "one call of a Python program (reachweaver version)",
 )
 DISCOVER, LIST = "from start to the first answer", "from start to the list of tools"
+_SETTLE_SECONDS = 0.05
 
 
 class Absent(Exception):
@@ -39,15 +45,20 @@ class Candidate:
 def calls(place: Path, stack: ExitStack) -> list[Candidate]:
     """Candidates that make one call. `stack` ends their servers; `place` holds a folder "root" and takes policies."""
     root = place / "root"
-    true = stack.enter_context(cage(root, Profile("true", (TRUE,), str(root))))
+    made = stack.enter_context(cage(root, Profile("true", (TRUE,), str(root))))
+    staged = stack.enter_context(_staging(Profile("true", (TRUE,), str(root))))
     plain = _serving(servers.toolcage(_trivial_policy(place), root), stack)
     found = [
         Candidate(CALL, "subprocess.run, no cage", lambda: _run([TRUE])),
         Candidate(CALL, "bwrap", lambda: _run(_bwrap(root))),
         Candidate(
-            CALL, "toolcage, its launcher alone", lambda: _timed(lambda: true.call("true").kind == "exited")
+            CALL,
+            "toolcage's cage, made for the call",
+            lambda: _timed(lambda: made.call("true").exit_code == 0),
         ),
+        Candidate(CALL, "toolcage's cage, staged before the call", staged),
         Candidate(CALL, "toolcage serve, over stdio", lambda: _call(plain, "nothing")),
+        Candidate(CALL, "toolcage serve, a second call at once", lambda: _second_call(plain, "nothing")),
     ]
     if not servers.PROGRAM.exists():
         return [*found, Candidate(VERSION, "reachweaver", _no_reachweaver)]
@@ -121,6 +132,35 @@ def _run(command: list[str]) -> float:
 
 def _call(server: Server, tool: str) -> float:
     return _timed(lambda: server.call(tool)["isError"] is False)
+
+
+def _second_call(server: Server, tool: str) -> float:
+    """The next worker is not ready yet when this one comes."""
+    _call(server, tool)
+    return _call(server, tool)
+
+
+@contextmanager
+def _staging(profile: Profile) -> Iterator[Callable[[], float]]:
+    """A call in this process for which a worker waits, as in `toolcage serve` after the first call."""
+    supervisor = Supervisor(spawn.launcher(), spare=1)
+    supervisor.register([planning.make(profile, host.probe(), compiled_filters())])
+    with asyncio.Runner() as runner:
+        runner.run(_attached(supervisor))
+
+        def once() -> float:
+            spent = _timed(lambda: runner.run(supervisor.run(Call(profile.name))).exit_code == 0)
+            runner.run(asyncio.sleep(_SETTLE_SECONDS))  # the next worker is staged in this loop
+            return spent
+
+        once()
+        yield once
+        supervisor.close()
+    os.waitpid(supervisor.launcher_pid, 0)
+
+
+async def _attached(supervisor: Supervisor) -> None:
+    supervisor.attach(asyncio.get_running_loop())
 
 
 def _start(server: Server, method: str) -> float:

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_32_bit_calls_kill_the_process(held: Cage) -> None:
     code = (
         "import ctypes, mmap\n"
         f"b = bytes.fromhex('{machine_code}')\n"
-        "m = mmap.mmap(-1, 4096, prot=7)\nm.write(b)\n"
+        "m = mmap.mmap(-1, 4096, flags=0x22, prot=7)\nm.write(b)\n"
         "f = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))\nprint('ran', f() > 0)"
     )
     assert outside(code) == "ran True"
@@ -203,8 +204,22 @@ def test_host_name_and_ids_say_nothing(held: Cage) -> None:
 
 def test_no_terminal_and_no_core(held: Cage) -> None:
     code = "import resource\nprint(resource.getrlimit(resource.RLIMIT_CORE))"
-    assert said(held.call("python", code)) == "(0, 0)"
+    assert said(held.call("python", code)) == "(1, 1)"  # one byte is no core, and no helper is started for it
     assert said(held.call("python", probe("open('/dev/tty')"))) == "BLOCKED ENOENT"
+
+
+def test_memory_that_nobody_owns_is_refused(held: Cage) -> None:
+    body = "import mmap\nmmap.mmap(-1, 1 << 20)"  # shared and anonymous
+    assert outside(probe(body)) == "WORKED"
+    assert said(held.call("python", probe(body))) == "BLOCKED EPERM"
+    assert said(held.call("python", probe("import mmap\nmmap.mmap(-1, 1 << 20, flags=0x22)"))) == "WORKED"
+    assert said(held.call("python", probe("open('/dev/zero')"))) == "BLOCKED ENOENT"
+
+
+def test_a_lease_cannot_block_the_host(held: Cage, place: Path) -> None:
+    body = f"import fcntl\nf = open({str(place / 'root/inside.txt')!r})\nfcntl.fcntl(f, 1024, 1)"  # F_SETLEASE F_WRLCK
+    assert outside(probe(body)) == "WORKED"
+    assert said(held.call("python", probe(body))) == "BLOCKED EPERM"
 
 
 def test_abstract_unix_sockets_of_the_host_are_out_of_reach(held: Cage) -> None:

@@ -31,7 +31,7 @@ TOOLS = {
     "out_of_cpu_time threads": "import threading\ndef spin():\n while True: pass\nfor _ in range(3): threading.Thread(target=spin).start()",
     "out_of_cpu_time processes": "import os\nfor _ in range(3): os.fork()\nwhile True: pass",
     "out_of_memory": "held = []\nwhile True: held.append(bytearray(1 << 20))",
-    "out_of_memory shared": "import mmap\nheld = []\nwhile True:\n m = mmap.mmap(-1, 1 << 20)\n m.write(b'x' * (1 << 20))\n held.append(m)",
+    "out_of_memory tables": "import mmap\nheld = []\nwhile True: held.append(mmap.mmap(-1, 1 << 30, flags=0x4022, prot=1)); [held[-1][n] for n in range(0, 1 << 30, 1 << 21)]",
     "out_of_memory processes": (
         "import os, time\nfor _ in range(2): os.fork()\nheld = bytearray(os.urandom(1 << 10)) * (30 << 10)\ntime.sleep(60)"
     ),

@@ -87,7 +87,19 @@ def test_dangerous_roots_need_a_word(tmp_path: Path) -> None:
         assert place.root(server(root, allow_home=True), "/", None, environment) == root
     with pytest.raises(BadKeyError, match="whole machine"):
         place.root(server("/"), "/", None, {})
-    assert place.root(server("/", allow_root_dir=True), "/", None, {}) == "/"
+    with pytest.raises(BadKeyError, match="have already"):
+        place.root(server("/", allow_root_dir=True), "/", None, {})
+    whole = ServerTable(name="x", root="/", allow_root_dir=True, root_at="/host")
+    assert place.root(whole, "/", None, {}) == "/"
+
+
+@pytest.mark.parametrize("root", ["/proc", "/proc/self", "/sys", "/dev", "/run", "/etc", "/tmp"])
+def test_what_the_kernel_or_the_cage_makes_cannot_be_lent(root: str) -> None:
+    with pytest.raises(BadKeyError, match="own"):
+        place.root(server(root), "/", None, {})
+    with pytest.raises(BadKeyError, match="own"):
+        place.existing((root,), "read_only_paths")
+    assert place.existing(("/etc/hosts",), "read_only_paths") == ("/etc/hosts",)
 
 
 @pytest.mark.parametrize("root", [None, "", "~", "missing", "file"])

@@ -164,7 +164,8 @@ def test_anything_else_is_unknown(plan: Plan, monkeypatch: pytest.MonkeyPatch, w
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("status", "0"), ("status", True), ("status", None), ("stopped", "done"), ("usage", None), ("stdout", 5),
+        ("status", "0"), ("status", True), ("status", None), ("status", 2**40), ("status", -1), ("stopped", "done"), ("stopped", []), ("stopped", {}),
+        ("stdout_total", -1), ("usage", None), ("stdout", 5),
         ("stdout", "***"), ("stdout_total", "5"), ("temp_full", 0), ("usage", {"wall_seconds": float("1e12")}),
     ],
 )  # fmt: skip

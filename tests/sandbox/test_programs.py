@@ -23,6 +23,7 @@ def script(path: Path, first: str) -> str:
 def venv(prefix: Path, base: Path) -> None:
     (base / "bin").mkdir(parents=True)
     (base / "lib" / "python3.11").mkdir(parents=True)
+    (base / "lib" / "python3.11" / "os.py").write_text("")
     shutil.copy("/bin/true", base / "bin" / "python3.11")
     (prefix / "bin").mkdir(parents=True)
     (prefix / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
@@ -120,3 +121,80 @@ def test_the_running_interpreter_is_read() -> None:
     found = elf.read(os.path.realpath(sys.executable))
     assert any(name.startswith("libc.") for name in found.libraries)
     assert os.path.exists(found.loader)
+
+
+# ---- what a hostile repository would like to have mounted ------------------------------------------------------------
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A repository with a virtual environment of its own, beside a home folder with a key."""
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    (tmp_path / "home" / ".ssh" / "id").write_text("key")
+    (tmp_path / "home" / "papers").mkdir()
+    venv(tmp_path / "root" / ".venv", tmp_path / "base")
+    script(tmp_path / "root/.venv/bin/tool", f"#!{tmp_path}/root/.venv/bin/python")
+    return tmp_path
+
+
+def trees(place: Path) -> set[str]:
+    """What is mounted besides the repository and the real Python."""
+    found = programs.needs(str(place / "root/.venv/bin/tool"), str(place / "root"))
+    return {path for path in found.trees if not path.startswith((f"{place}/root", f"{place}/base"))}
+
+
+def test_a_repository_gets_its_python(hostile: Path) -> None:
+    found = programs.needs(str(hostile / "root/.venv/bin/tool"), str(hostile / "root"))
+    assert str(hostile / "base/lib") in found.trees
+    assert trees(hostile) == set()
+
+
+def test_a_pth_line_of_a_repository_mounts_nothing(hostile: Path) -> None:
+    lines = f"{hostile}/home/.ssh\n{hostile}/home/papers\n/etc\n/\n"
+    (hostile / "root/.venv/lib/python3.11/site-packages/evil.pth").write_text(lines)
+    assert trees(hostile) == set()
+
+
+@pytest.mark.parametrize("part", ["libexec", "lib64"])
+def test_a_link_of_a_repository_mounts_nothing(hostile: Path, part: str) -> None:
+    link = hostile / "root/.venv" / part
+    link.unlink(missing_ok=True)
+    link.symlink_to(hostile / "home/papers")
+    assert trees(hostile) == set()
+
+
+def test_a_home_line_must_name_a_python(hostile: Path) -> None:
+    (hostile / "home/bin").mkdir()
+    (hostile / "home/lib").mkdir()
+    (hostile / "root/.venv/pyvenv.cfg").write_text(f"home = {hostile}/home/bin\n")
+    assert not any("/home/" in path for path in trees(hostile))
+
+
+def test_an_interpreter_must_be_a_program(hostile: Path) -> None:
+    script(hostile / "root/.venv/bin/tool", f"#!{hostile}/home/.ssh/id")
+    with pytest.raises(ProfileRefused):
+        trees(hostile)
+
+
+@pytest.mark.parametrize("entry", ["/", "/etc", "/home", "/root", "/tmp", "/proc/self", "/./", "/usr/.."])
+def test_no_environment_mounts_a_folder_that_holds_much_more(tmp_path: Path, entry: str) -> None:
+    venv(tmp_path / "env", tmp_path / "base")
+    (tmp_path / "env/lib/python3.11/site-packages/x.pth").write_text(entry + "\n")
+    found = programs.needs(script(tmp_path / "env/bin/tool", f"#!{tmp_path}/env/bin/python"))
+    assert all(path.startswith(str(tmp_path)) for path in found.trees)
+
+
+def test_a_library_comes_without_its_folder(tmp_path: Path) -> None:
+    source = tmp_path / "home"
+    source.mkdir()
+    (source / "private").write_text("x")
+    shutil.copy("/bin/true", source / "libthing.so")
+    program = elf.Program(libraries=("libthing.so", "libc.so.6"), search=(str(source),))
+    found = programs.Needs()
+    programs._add_libraries(found, program, str(source / "tool"), 3)
+    assert list(found.trees) == [str(source / "libthing.so")]
+
+
+def test_relative_search_paths_are_not_followed() -> None:
+    assert not elf._expand(".", "/x").startswith("/")
+    assert elf._expand("$ORIGIN/../lib", "/x/bin") == "/x/lib"

@@ -1,0 +1,60 @@
+"""Holds what a call uses against its limits, sample by sample. Runs in the keeper.
+
+Limits that the kernel keeps per process (setrlimit) are kept here for all processes together.
+"""
+
+from __future__ import annotations
+
+import resource
+
+from sandbox.sample import Sample, sample, shared_memory
+from sandbox.types import Kind, Limits
+
+_MIB = 1 << 20
+
+
+class Meter:
+    """Peaks so far: `memory` in bytes, `processes` with threads, `open_files` of one process, `cpu` in seconds."""
+
+    def __init__(self, limits: Limits, proc: int) -> None:
+        self._limits, self._proc = limits, proc
+        self._last: dict[int, float] = {}
+        self._ended = 0.0
+        self.memory, self.processes, self.open_files, self.cpu = 0, 0, 0, 0.0
+
+    def look(self) -> Kind | None:
+        """Take a sample; the limit that is passed, if one is."""
+        now = sample(self._proc, count_files=self.open_files < self._limits.open_files)
+        limit = self._limits.memory_mb * _MIB
+        memory = now.memory
+        if memory > limit and now.processes > 1:
+            memory = shared_memory(self._proc, now)
+        self.memory = max(self.memory, memory)
+        self.processes = max(self.processes, now.processes)
+        self.open_files = max(self.open_files, now.open_files)
+        self._add_cpu(now)
+        if memory > limit:
+            return Kind.OUT_OF_MEMORY
+        if now.processes > self._limits.processes:
+            return Kind.TOO_MANY_PROCESSES
+        return Kind.OUT_OF_CPU if self.cpu > self._limits.cpu_seconds else None
+
+    def finish(self) -> None:
+        """When every process has been reaped: the kernel's own sum counts too."""
+        self.cpu = max(self.cpu, _reaped())
+
+    def _add_cpu(self, now: Sample) -> None:
+        """Two sums, the higher counts: the kernel's, which knows the shortest process but not those that nobody waited
+        for (SIGCHLD ignored), and our own, which knows those if a sample saw them.
+        """
+        own = {pid: one.cpu for pid, one in now.each.items()}
+        self._ended += sum(seconds for pid, seconds in self._last.items() if pid not in own)
+        self._last = own
+        running = sum(own.values())
+        waited_for = sum(one.children_cpu for one in now.each.values())
+        self.cpu = max(self.cpu, self._ended + running, _reaped() + running + waited_for)
+
+
+def _reaped() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
