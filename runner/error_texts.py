@@ -76,14 +76,15 @@ def not_json(  # one call's facts, used once
     )
 
 
-def tool_failed(exit_code: object, messages: str, root: str) -> Words:
-    """Words for a bad exit code; the tool's own first lines say why."""
+def tool_failed(exit_code: object, messages: str, root: str, *, has_result: bool) -> Words:
+    """Words for a bad exit code; the tool's own first lines say why, or its result does."""
     said = excerpt(messages, root)
+    why = f":\n{said}" if said else "; its result says why." if has_result else " and said nothing about why."
+    where = "result" if has_result and not said else "message"
     return Words(
         "tool_failed",
-        f"The tool failed with exit code {exit_code}"
-        + (f":\n{said}" if said else " and said nothing about why."),
-        "Correct the arguments as the message says and call again.",
+        f"The tool failed with exit code {exit_code}{why}",
+        f"Correct the arguments as the {where} says and call again.",
     )
 
 

@@ -134,7 +134,7 @@ def _with_result(
     result = base["result"]
     document = dict(base)
     if status == "error" and not (isinstance(result, dict) and "error" in result):
-        failed = error_texts.tool_failed(base["exit_code"], messages, root)
+        failed = error_texts.tool_failed(base["exit_code"], messages, root, has_result=result is not None)
         document["error"] = {"code": failed.code, "message": failed.message, "remedy": failed.remedy}
     if messages:
         document["messages"] = visible.cut_tail(messages, MAX_MESSAGES)

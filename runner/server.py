@@ -118,7 +118,9 @@ class _Server:
 
             policy = self._settings.policy
             for name in self._settings.unmasked:
-                self._stderr.line(f"toolcage: the value of {name} cannot be masked in results (too short, or an ordinary word)")
+                self._stderr.line(
+                    f"toolcage: the value of {name} cannot be masked in results (too short, or an ordinary word)"
+                )
             log = CallLog(self._stderr.line, self._json_log, policy.digest)
             redactor = Redactor(self._settings.secrets)
             parts = Parts(policy, self._prepared.root, self._protocol, self._supervisor, redactor, Outputs(), log,
