@@ -102,7 +102,10 @@ class Cage(Table, frozen=True, kw_only=True):
     ] = ()
     set_env: Annotated[
         dict[EnvName, Annotated[str, Meta(max_length=4096, pattern=r"\A[^\x00]*\Z")]],
-        doc("Variables with fixed values.", '{ NO_COLOR = "1" }'),
+        doc(
+            "Variables with fixed values. Without them tools run in UTC and C.UTF-8.",
+            '{ TZ = "Europe/Paris" }',
+        ),
         Meta(max_length=128),
     ] = msgspec.field(default_factory=dict)
     unsafe_env: Annotated[bool, doc("Variables that can make a tool run code may be set.", "true")] = False

@@ -66,7 +66,7 @@ def not_json(  # one call's facts, used once
 ) -> Words:
     """Words for a JSON tool whose output is not one JSON document."""
     if status == "error":
-        return tool_failed(exit_code, messages or printed, root)
+        return tool_failed(exit_code, messages or printed, root, has_result=False)
     said = excerpt(printed, root)
     begins = f" It printed:\n{said}" if said else ""
     return Words(
