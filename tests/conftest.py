@@ -36,10 +36,17 @@ def _is_left(process: psutil.Process) -> bool:
     """A launcher or worker of this run, or one that nobody owns any more; those of another run are its business."""
     try:
         above = process.parents()
+        owner = next((p for p in above if "sandbox.launcher" not in _words(p)), None)
     except psutil.NoSuchProcess:
         return False
-    owner = next((p for p in above if "sandbox.launcher" not in " ".join(p.cmdline())), None)
     return os.getpid() in {p.pid for p in above} or owner is None or owner.pid == 1
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.ZombieProcess:
+        return ""
 
 
 def ours() -> dict[str, list[str]]:

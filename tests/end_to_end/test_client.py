@@ -54,11 +54,12 @@ def parameters(place: Path) -> StdioServerParameters:
 def converse(parameters: StdioServerParameters, mode: str, work: Callable[[Any], Awaitable[None]]) -> None:
     """Connect, do the work, disconnect; then nothing of the server is left."""
     found: list[psutil.Process] = []
+    before = set(below())  # of other tests: not ours to wait for
 
     async def run() -> None:
         async with Client(parameters, mode=mode, read_timeout_seconds=PATIENCE) as client:
             await work(client)
-            found.extend(below())
+            found.extend(process for process in below() if process not in before)
 
     asyncio.run(run())
     assert len(found) >= 3  # shell, server, launcher

@@ -22,7 +22,7 @@ class Both(NamedTuple):
     place: Workspace
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def both() -> Iterator[Both]:
     with tempfile.TemporaryDirectory(prefix="tc-reachweaver-") as name:
         folder = Path(name).resolve()
