@@ -168,6 +168,7 @@ def _cage(table: Cage, setting: _Setting, key: str, *, strict: bool) -> CagePoli
     unsafe = table.unsafe_env or not strict  # a preset's own variables shut doors
     return CagePolicy(
         processes=programs.resolve_all(table.processes, setting.path, join(key, "processes")),
+        socket_pairs=table.socket_pairs,
         environment=programs.environment(
             table.env, table.set_env, setting.environment, unsafe=unsafe, key=key
         ),

@@ -95,6 +95,13 @@ class Cage(Table, frozen=True, kw_only=True):
     processes: Annotated[
         Programs, doc('Programs it may start: "none", "any" or a list of programs.', '["gzip"]')
     ] = "none"
+    socket_pairs: Annotated[
+        bool,
+        doc(
+            "It may make pairs of Unix sockets that reach nothing but itself. Python's asyncio needs one.",
+            "true",
+        ),
+    ] = False
     env: Annotated[
         tuple[EnvName, ...],
         doc("Variables taken from the operator's environment.", '["LANG"]'),

@@ -14,6 +14,7 @@ class CagePolicy:
     """The cage's part of a tool or catalog. `processes` as in sandbox.types.Profile; paths absolute."""
 
     processes: str | tuple[str, ...] = "none"
+    socket_pairs: bool = False
     environment: tuple[tuple[str, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
     read_only: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from policies.policy import Policy
 from policies.syscalls import names
 from runner.catalog.from_policy import from_policy
 from runner.catalog.tools import Tool
-from sandbox import filters, planning
+from sandbox import planning
 from sandbox.host import Host
 from sandbox.plan import Plan
 from sandbox.root import Root, open_root
@@ -27,13 +27,8 @@ class Prepared:
 
 
 def compiled_filters() -> planning.Filters:
-    """The seccomp programs of the tool (without and with processes) and of the keeper."""
-    allowed = names("tool")
-    return planning.Filters(
-        tool=filters.tool_filter(allowed, processes=False),
-        tool_with_processes=filters.tool_filter(allowed, processes=True),
-        keeper=filters.keeper_filter(names("keeper")),
-    )
+    """The seccomp programs of tool and keeper, from the lists in policies/syscalls."""
+    return planning.Filters(names("tool"), names("keeper"))
 
 
 def prepare(policy: Policy, host: Host) -> Prepared:

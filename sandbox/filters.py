@@ -24,6 +24,7 @@ _ERRNO = 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
 _OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
 _LOW_32 = 0xFFFFFFFF  # the kernel uses only the low half of these arguments, so the filter must as well
+_AF_UNIX, _SOCK_STREAM, _SOCKET_TYPE = 1, 1, 0xF  # beside the type stand SOCK_NONBLOCK and SOCK_CLOEXEC
 _UNKNOWN_NAME = -1  # seccomp_syscall_resolve_name(3)
 _SET_ID_BITS = 0o6000
 _IOCTLS = {"FIONREAD": 0x541B, "FIONBIO": 0x5421, "FIONCLEX": 0x5450, "FIOCLEX": 0x5451, "TCGETS": 0x5401}
@@ -47,13 +48,19 @@ _PRCTLS = (
 )
 
 
-def tool_filter(allowed: Iterable[str], *, processes: bool) -> bytes:
-    """The filter of a tool. `processes`: whether it may start others; threads are always allowed."""
+def tool_filter(allowed: Iterable[str], *, processes: bool, socket_pairs: bool = False) -> bytes:
+    """The filter of a tool. `processes`: whether it may start others; threads are always allowed.
+
+    `socket_pairs`: connected pairs of Unix stream sockets, as event loops use them to wake themselves. Such a pair has
+    no address, cannot be given one (no bind, no connect, no address in sendto) and passes no descriptors (no sendmsg).
+    """
     seccomp = _pyseccomp()
     built = _start(seccomp, _ERRNO | errno.EPERM)
     for name in allowed:
         _add(seccomp, built, seccomp.ALLOW, name)
     _add_processes(seccomp, built, processes=processes)
+    if socket_pairs:
+        _add_socket_pairs(seccomp, built)
     _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
     low = seccomp.Arg
     for code in (*_IOCTLS.values(), _IOCTLS_WINDOW):
@@ -105,6 +112,18 @@ def _add_processes(seccomp: Any, built: SyscallFilter, *, processes: bool) -> No
     else:
         thread = seccomp.Arg(0, seccomp.MASKED_EQ, mask | abi.CLONE_THREAD, abi.CLONE_THREAD)
         _add(seccomp, built, seccomp.ALLOW, "clone", thread)
+
+
+def _add_socket_pairs(seccomp: Any, built: SyscallFilter) -> None:
+    low = seccomp.Arg
+    unix, stream = (
+        low(0, seccomp.MASKED_EQ, _LOW_32, _AF_UNIX),
+        low(1, seccomp.MASKED_EQ, _SOCKET_TYPE, _SOCK_STREAM),
+    )
+    _add(seccomp, built, seccomp.ALLOW, "socketpair", unix, stream)
+    for name in ("sendto", "recvfrom"):
+        _add(seccomp, built, seccomp.ALLOW, name, low(4, seccomp.EQ, 0))  # without an address
+    _add(seccomp, built, seccomp.ALLOW, "shutdown")
 
 
 def _pyseccomp() -> Any:

@@ -58,6 +58,7 @@ class Plan:
     environment: tuple[tuple[str, str], ...]
     root_at: str
     processes: str
+    socket_pairs: bool
     limits: Limits
     identity: Identity
     mounts: Mounts

@@ -6,10 +6,11 @@ Runs in the front, at start-up. Pure, but for looking at the paths of programs a
 from __future__ import annotations
 
 import base64
+import functools
 import os
-from dataclasses import dataclass
+from collections.abc import Collection
 
-from sandbox import programs
+from sandbox import filters, programs
 from sandbox.errors import ProfileRefused
 from sandbox.host import Host
 from sandbox.layout import mounts_for
@@ -26,16 +27,32 @@ from sandbox.types import Profile
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-@dataclass(frozen=True, slots=True)
 class Filters:
-    """Compiled seccomp programs that plans choose from, as raw BPF."""
+    """Seccomp programs as raw BPF, compiled when a plan first needs one.
 
-    tool: bytes
-    tool_with_processes: bytes
-    keeper: bytes
+    tool, keeper: names of the system calls that each may make.
+    """
+
+    def __init__(self, tool: Collection[str], keeper: Collection[str]) -> None:
+        self._tool, self._keeper = tuple(tool), tuple(keeper)
+        self._compiled: dict[tuple[bool, bool], bytes] = {}
+
+    def tool(self, *, processes: bool, socket_pairs: bool) -> bytes:
+        """The filter of a tool that may start processes, or make socket pairs, or neither."""
+        key = (processes, socket_pairs)
+        if key not in self._compiled:
+            self._compiled[key] = filters.tool_filter(
+                self._tool, processes=processes, socket_pairs=socket_pairs
+            )
+        return self._compiled[key]
+
+    @functools.cached_property
+    def keeper(self) -> bytes:
+        """The filter of the keeper."""
+        return filters.keeper_filter(self._keeper)
 
 
-def make(profile: Profile, host: Host, filters: Filters) -> Plan:
+def make(profile: Profile, host: Host, compiled: Filters) -> Plan:
     """The plan for `profile` on `host`. Raises HostRefused or ProfileRefused, each with a remedy."""
     host.require()
     _check(profile)
@@ -50,6 +67,7 @@ def make(profile: Profile, host: Host, filters: Filters) -> Plan:
         environment=_environment(profile),
         root_at=profile.root_at or profile.root,
         processes=profile.processes if isinstance(profile.processes, str) else ", ".join(profile.processes),
+        socket_pairs=profile.socket_pairs,
         limits=profile.limits,
         identity=Identity(slots=host.slots),
         mounts=Mounts(mounts),
@@ -57,8 +75,8 @@ def make(profile: Profile, host: Host, filters: Filters) -> Plan:
         privileges=Privileges(host.last_capability),
         resources=ResourceLimits.build(profile.limits),
         landlock=_landlock(profile, host, found, mounts),
-        seccomp=_program(filters.tool_with_processes if many else filters.tool),
-        keeper_seccomp=_program(filters.keeper),
+        seccomp=_program(compiled.tool(processes=many, socket_pairs=profile.socket_pairs)),
+        keeper_seccomp=_program(compiled.keeper),
     )
 
 

@@ -31,6 +31,7 @@ class Profile:
     root         absolute host path of the root folder; mounted read-only at `root_at` (default: the same path).
     read_only    further absolute host paths that the tool may read.
     processes    "none" (fork refused), "any", or absolute paths of programs that may be started besides the tool.
+    socket_pairs whether it may make connected pairs of Unix stream sockets, which reach nothing but itself.
     environment  the whole environment of the tool besides the fixed part (PATH, HOME, LANG, ...).
     """
 
@@ -40,6 +41,7 @@ class Profile:
     root_at: str | None = None
     read_only: tuple[str, ...] = ()
     processes: str | tuple[str, ...] = "none"
+    socket_pairs: bool = False
     environment: tuple[tuple[str, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
 

@@ -61,6 +61,7 @@ def _profile(plan: str, command: tuple[str, ...], cage: CagePolicy, policy: Poli
         root_at=policy.root_at,
         read_only=cage.read_only,
         processes=cage.processes,
+        socket_pairs=cage.socket_pairs,
         environment=cage.environment,
         limits=cage.limits,
     )

@@ -95,7 +95,8 @@ def _one(plan: Plan, definition: dict[str, Any] | None) -> None:
             access = f"writable, {mount.size >> 20} MiB"
         print(f"  {mount.target:40} {access:18} {mount.reason}")
     print("programs that may be started:", ", ".join(plan.landlock.execute))
-    print(f"processes: {plan.processes}")
+    pairs = "; socket pairs within itself" if plan.socket_pairs else "; no sockets of any kind"
+    print(f"processes: {plan.processes}{pairs}")
     print("environment:", " ".join(f"{key}={value}" for key, value in plan.environment))
     limits = plan.limits
     print(
