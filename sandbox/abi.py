@@ -27,6 +27,7 @@ _COMMON = {
 }
 _BY_MACHINE = {
     "x86_64": {
+        "clone": 56,
         "mount": 165,
         "umount2": 166,
         "pivot_root": 155,
@@ -38,6 +39,7 @@ _BY_MACHINE = {
         "kcmp": 312,
     },
     "aarch64": {
+        "clone": 220,
         "mount": 40,
         "umount2": 39,
         "pivot_root": 41,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from sandbox import abi, syscalls, wire, worker
 from sandbox.errors import WireError
 from sandbox.plan import Plan, from_json
-from sandbox.slots import Slots
+from sandbox.slots import Slots, StepFailed
 from sandbox.steps.identity import write_maps
 from sandbox.wire import Message, Packet
 
@@ -137,7 +137,7 @@ def _register(state: State, message: Message) -> None:
 
 def _start(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
     plan = state.plans[message.plan]
-    step = "identity"
+    step = "mounts"
     try:
         if len(state.workers) >= _MAX_WORKERS:
             raise BlockingIOError(11, f"{_MAX_WORKERS} workers are running")
@@ -145,6 +145,9 @@ def _start(state: State, poller: select.poll, message: Message, descriptors: lis
         trees = state.slots.trees(plan, slot) if plan.identity.slots else {}
         step = "namespaces"
         pid, pidfd = _spawn(state, plan, slot, trees, descriptors)
+    except StepFailed as problem:
+        _send(state, _failed(message.call, problem.step, problem))
+        return
     except OSError as problem:
         _send(state, _failed(message.call, step, problem))
         return
@@ -168,11 +171,11 @@ def _spawn(
             uid, gid = state.slots.ids(slot, slots=plan.identity.slots)
             write_maps(pid, uid, gid, slots=plan.identity.slots)
             os.write(ready_writer, b"1")
-        except OSError:
+        except OSError as problem:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(pidfd)
-            raise
+            raise StepFailed("identity", problem) from None
         return pid, pidfd
     finally:
         for descriptor in (ready_reader, ready_writer, *trees.values()):

@@ -21,6 +21,14 @@ from sandbox.steps.mounts import Mount, clone_tree
 _NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP)
 
 
+class StepFailed(OSError):
+    """An OSError of a step that is not the one in progress."""
+
+    def __init__(self, step: str, problem: OSError) -> None:
+        super().__init__(problem.errno, problem.strerror)
+        self.step = step
+
+
 def _hold_namespace() -> NoReturn:
     """A process whose only use is its user namespace; it must neither outlive the launcher nor hold what it holds."""
     syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -92,7 +100,10 @@ class Slots:
         """A user namespace that says: what `uid` and `gid` own on disk belongs to the slot's ids here."""
         key = (uid, gid, slot)
         if key not in self._maps:
-            pid, pidfd = syscalls.spawn(abi.CLONE_NEWUSER)
+            try:
+                pid, pidfd = syscalls.spawn(abi.CLONE_NEWUSER)
+            except OSError as problem:
+                raise StepFailed("namespaces", problem) from None
             if pid == 0:
                 _hold_namespace()
             try:

@@ -7,7 +7,9 @@ make the n-th call fail (fault injection).
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import signal
 import struct
 
 from sandbox import abi
@@ -41,24 +43,40 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
 
 
 def spawn(flags: int) -> tuple[int, int]:
-    """clone3(2) as a fork with namespace `flags` (Linux 5.3). Returns (pid, pidfd); (0, -1) in the child.
+    """A fork into new namespaces (`flags`, CLONE_NEW*). Returns (pid, pidfd); (0, -1) in the child.
 
-    The interpreter's own fork hooks run, as in os.fork. Only for a process with one thread.
+    clone3(2), Linux 5.3; where a container's filter says that it does not exist, clone(2) with CLONE_PIDFD. The
+    interpreter's own fork hooks run, as in os.fork. Only for a process with one thread.
     """
     pidfd = ctypes.c_int(-1)
-    record = struct.pack("=11Q", flags | abi.CLONE_PIDFD, ctypes.addressof(pidfd), 0, 0, 17, 0, 0, 0, 0, 0, 0)
-    buffer = ctypes.create_string_buffer(record, len(record))
+    place = ctypes.addressof(pidfd)
     ctypes.pythonapi.PyOS_BeforeFork()
-    pid: int = _libc_locked.syscall(ctypes.c_long(abi.NUMBERS["clone3"]), buffer, ctypes.c_long(len(record)))
+    pid, code = _clone3(flags | abi.CLONE_PIDFD, place)
+    if code == errno.ENOSYS:
+        pid, code = _clone(flags | abi.CLONE_PIDFD | signal.SIGCHLD, place)
     if pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
         return 0, -1
-    code = ctypes.get_errno()
     ctypes.pythonapi.PyOS_AfterFork_Parent()
     if pid < 0:
-        raise OSError(code, f"clone3: {os.strerror(code)}")
+        raise OSError(code, f"clone: {os.strerror(code)}")
     os.set_inheritable(pidfd.value, False)
     return pid, pidfd.value
+
+
+def _clone3(flags: int, pidfd: int) -> tuple[int, int]:
+    record = struct.pack("=11Q", flags, pidfd, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, 0)
+    buffer = ctypes.create_string_buffer(record, len(record))
+    number, size = ctypes.c_long(abi.NUMBERS["clone3"]), ctypes.c_long(len(record))
+    pid: int = _libc_locked.syscall(number, buffer, size)
+    return pid, ctypes.get_errno() if pid < 0 else 0
+
+
+def _clone(flags: int, pidfd: int) -> tuple[int, int]:
+    # flags, stack, parent_tid (where CLONE_PIDFD puts the descriptor); the order of the other two does not matter here
+    arguments = [ctypes.c_long(item) for item in (abi.NUMBERS["clone"], flags, 0, pidfd, 0, 0)]
+    pid: int = _libc_locked.syscall(*arguments)
+    return pid, ctypes.get_errno() if pid < 0 else 0
 
 
 def close_range(first: int, last: int) -> None:

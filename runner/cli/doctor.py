@@ -7,11 +7,13 @@ import asyncio
 import json
 import os
 import shutil
+import sys
 import tempfile
 from typing import Any
 
 import psutil
 
+from runner import remedies
 from runner.prepare import compiled_filters
 from sandbox import host, planning, spawn
 from sandbox.errors import HostRefused, Refused
@@ -19,26 +21,6 @@ from sandbox.host import Host
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Kind, Limits, Outcome, Profile
 
-# Step that failed -> (layer, what to do).
-_REMEDIES = {
-    "namespaces": (
-        "namespaces",
-        "allow unprivileged user namespaces: sysctl user.max_user_namespaces > 0; on Debian kernel."
-        "unprivileged_userns_clone=1; in a container a seccomp profile that permits them",
-    ),
-    "identity": (
-        "identity",
-        "the id maps were refused: see namespaces; on Ubuntu 24.04 an AppArmor profile with userns",
-    ),
-    "mounts": (
-        "mounts",
-        "on Ubuntu 24.04 give Toolcage's interpreter an AppArmor profile with 'userns,'; in a container unmask /proc "
-        "(Docker: --security-opt systempaths=unconfined)",
-    ),
-    "landlock": ("landlock", "add landlock to the lsm= list of the kernel command line"),
-    "seccomp": ("seccomp", "the kernel needs CONFIG_SECCOMP_FILTER"),
-    "keyring": ("keyring", "permit the keyctl system call in the container's seccomp profile"),
-}
 _LAYERS = (
     ("machine", "system call numbers of this machine are known"),
     ("seccomp", "allow-list of system calls, no sockets, no new processes unless allowed"),
@@ -102,10 +84,8 @@ def _report(found: Host, problem: Refused | None, outcome: Outcome | None) -> di
     if problem is not None:
         failed, message, remedy = problem.message.partition(":")[0], problem.message, problem.remedy
     elif outcome is not None and not ok:
-        failed, remedy = _REMEDIES.get(
-            outcome.step or "", (outcome.step or "cage", "report this with its text")
-        )
-        message = outcome.detail
+        failed, message = outcome.step or "cage", outcome.detail
+        remedy = remedies.remedy(failed, remedies.look(sys.executable))
     facts = (outcome.attestation or {}) if outcome is not None else {}
     layers = []
     reached = True
@@ -157,5 +137,7 @@ def _print(report: dict[str, Any]) -> None:
         print('All layers are available: policies with floor = "namespaces" can be served here.')
     else:
         print(f"Not every layer is available: {report['problem']}")
-        print(f"  what to do: {report['remedy']}")
-        print("  Until then Toolcage does not start: it never runs a tool in half a cage.")
+        print("What to do:")
+    for line in report["remedy"].splitlines():
+        print(f"  {line}")
+        print("Until then Toolcage does not start: it never runs a tool in half a cage.")
