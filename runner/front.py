@@ -106,11 +106,6 @@ class Front:
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
 
-    @property
-    def busy(self) -> bool:
-        """Whether a request is still being worked on."""
-        return bool(self._tasks)
-
     # ---- one request -------------------------------------------------------------------------------------------------
 
     def _start(self, request: Request, work: Callable[[], Awaitable[None]]) -> None:
