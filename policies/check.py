@@ -5,6 +5,8 @@ The rules keep a value from becoming a flag, a file list or another program. Pur
 
 from __future__ import annotations
 
+import itertools
+import math
 import os.path
 import re
 from collections.abc import Iterable
@@ -27,6 +29,9 @@ from policies.programs import RUN_OPERANDS
 
 # A class of single signs and ranges without "-", once, at the start of a pattern.
 _FIRST = re.compile(r"\[(?!\^)(?:[A-Za-z0-9_]-[A-Za-z0-9_]|[A-Za-z0-9_@.,:^~+/](?!-))+\](?![*?{])")
+_INTERPRETER = re.compile(
+    r"(?:ba|da|k|z|fi|tc|c)?sh|(?:python|perl|ruby|lua|php)[0-9.]*|node|deno|bun|[gm]?awk|sed|make|gdb|vim?|emacs|tclsh|osascript|jq"
+)
 RESERVED = frozenset({"read_output"})  # the server's own tool
 
 
@@ -61,6 +66,7 @@ def command(words: Iterable[str], params: dict[str, AnyParam], key: str) -> list
         ended = ended or word.text in template.ENDS_OPTIONS
         parsed.append(word)
     _runs_operands(parsed, params, key)
+    _shifts(parsed, params, key)
     return parsed
 
 
@@ -110,16 +116,48 @@ def _never_a_flag(text: str | None) -> bool:
 
 
 def _runs_operands(words: list[template.Word], params: dict[str, AnyParam], key: str) -> None:
+    """Programs that run what they are given, and interpreters: no value of a client may be the program or the script."""
     program = os.path.basename(words[0].text)
-    free = [
-        word.param for word in words if word.whole and not isinstance(params[word.param or ""], BooleanParam)
-    ]
+    free = [word for word in words if word.param is not None and _is_free(params[word.param])]
     if program in RUN_OPERANDS and free:
         raise BadKeyError(
             key,
-            f'"{program}" runs its operands, so "{free[0]}" would choose a program',
+            f'"{program}" runs its operands, so "{free[0].param}" would choose a program',
             "name the program itself",
         )
+    script = next((index for index, word in enumerate(words[1:], 1) if _is_operand(word)), len(words))
+    if _INTERPRETER.fullmatch(program) and free and words.index(free[0]) < script:
+        raise BadKeyError(
+            key,
+            f'"{program}" runs the script it is given, and "{free[0].param}" would be it',
+            "write the script, or the file that holds it, before the first placeholder",
+        )
+
+
+def _shifts(words: list[template.Word], params: dict[str, AnyParam], key: str) -> None:
+    """Of two operands in a row the first must always be there: without it the second would take its place."""
+    for first, second in itertools.pairwise(words):
+        if not (first.whole and second.whole) or first.param is None or second.param is None:
+            continue
+        ahead, behind = params[first.param], params[second.param]
+        if isinstance(ahead, BooleanParam) or isinstance(behind, BooleanParam):
+            continue
+        if not ahead.required and ahead.default is None:
+            raise BadKeyError(
+                key,
+                f'without "{first.param}" the value of "{second.param}" would stand in its place',
+                f'make "{first.param}" required, give it a default, or write "--flag={{{first.param}}}"',
+            )
+
+
+def _is_free(param: AnyParam) -> bool:
+    """Whether a client may write any text there."""
+    inner = param.items if isinstance(param, ListParam) else param
+    return isinstance(inner, (StringParam, PathParam))
+
+
+def _is_operand(word: template.Word) -> bool:
+    return word.param is None and not word.text.startswith("-")
 
 
 def parameter(param: AnyParam, words: list[template.Word], name: str, key: str) -> None:
@@ -148,8 +186,17 @@ def _any_path(_param: PathParam, text: str) -> str:
     return text
 
 
+def _finite(param: AnyParam, key: str) -> None:
+    for name in ("min", "max", "default", "values"):
+        value = getattr(param, name, None)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, float) and not math.isfinite(one):
+                raise BadKeyError(join(key, name), "is not a finite number", "JSON has no nan and no inf")
+
+
 def kind(param: AnyParam, key: str) -> None:
     """The type's own keys fit together."""
+    _finite(param, key)
     match param:
         case StringParam(pattern=str(text)):
             if problem := pattern.problem(text, param.max_length):

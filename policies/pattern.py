@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MAX_STEPS = 10**8  # longest value to the power of unbounded repeats: about a second of backtracking
+MAX_STEPS = 10**7  # ways in which the repeats can share a value: about a second of backtracking
 _REPEAT = re.compile(r"[*+?]\??|\{(\d*)(,?)(\d*)\}\??")
 
 
@@ -35,7 +35,7 @@ def problem(pattern: str, longest: int) -> str | None:
 
 def _repeats(pattern: str, longest: int) -> str | None:
     groups = [_Group()]
-    unbounded, closed, index = 0, False, 0
+    ways, closed, index = 1, False, 0
     while index < len(pattern):
         found = _REPEAT.match(pattern, index)
         if found:
@@ -43,14 +43,23 @@ def _repeats(pattern: str, longest: int) -> str | None:
                 return (
                     "repeats a group that itself repeats or has alternatives: that can take exponential time"
                 )
-            unbounded += _open_ended(found)
+            ways *= _ways(found, longest)
             groups[-1].varies = True
             closed, index = False, found.end()
             continue
         closed, index = _step(pattern, index, groups)
-    if unbounded > 1 and max(longest, 10) ** unbounded > MAX_STEPS:
-        return f"has {unbounded} open-ended repeats for values of {longest} characters: bound them or lower max_length"
+    if ways > MAX_STEPS:
+        return f"has repeats that can share {longest} characters in {ways:.0e} ways: bound them or lower max_length"
     return None
+
+
+def _ways(found: re.Match[str], longest: int) -> int:
+    """How many lengths a repeat can choose from."""
+    if found[0][0] == "?":
+        return 2
+    if _open_ended(found):
+        return max(longest, 10) + 1
+    return int(found[3] or found[1] or 0) - int(found[1] or 0) + 1
 
 
 def _step(pattern: str, index: int, groups: list[_Group]) -> tuple[bool, int]:

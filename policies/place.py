@@ -65,10 +65,24 @@ def _trusted(path: str, found: os.stat_result) -> None:
         raise PolicyRefused(path, "", "belongs to another user", f"run: chown {os.geteuid()} {path}")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PolicyRefused(path, "", "can be changed by its group or by everyone", f"run: chmod go-w {path}")
-    folder = os.path.dirname(os.path.abspath(path))
-    mode = os.stat(folder).st_mode
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise PolicyRefused(path, "", f"everyone may replace it in {folder}", f"run: chmod o-w {folder}")
+    for folder in {os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))}:
+        if (open_folder := replaceable_in(folder)) is not None:
+            raise PolicyRefused(
+                path, "", f"everyone may replace it in {open_folder}", f"run: chmod o-w {open_folder}"
+            )
+
+
+def replaceable_in(folder: str) -> str | None:
+    """The first of `folder` and its parents in which everyone, or a stranger who owns it, may replace what is there."""
+    while True:
+        found = os.stat(folder)
+        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            return folder
+        if found.st_uid not in (0, os.geteuid()):
+            return folder
+        if folder == "/":
+            return None
+        folder = os.path.dirname(folder)
 
 
 def root(server: ServerTable, folder: str, override: str | None, environment: Mapping[str, str]) -> str:

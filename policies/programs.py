@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
+from policies import place
 from policies.errors import BadKeyError, join
 
 # Debian's names; most other distributions use the same.
@@ -63,8 +64,13 @@ def resolve(name: str, path: str, key: str) -> str:
             f'"{found}" is a shim that starts another program through a shell',
             f"give the real path, as printed by: pyenv which {name}  (or: asdf which {name}, mise which {name})",
         )
-    if os.stat(found).st_mode & stat.S_IWOTH:
-        raise BadKeyError(key, f'everyone may change the program "{found}"', f"run: chmod o-w {found}")
+    real = os.path.realpath(found)
+    if os.stat(real).st_mode & stat.S_IWOTH or place.replaceable_in(os.path.dirname(real)) is not None:
+        raise BadKeyError(
+            key,
+            f'everyone may change or replace the program "{found}"',
+            f"run: chmod o-w {real} and its folders",
+        )
     return found
 
 

@@ -2,7 +2,7 @@
 
 Runs in the front, on one thread. One call walks: protocol -> here -> tool.call -> supervisor -> results (redaction) ->
 protocol. What a tool printed reaches a client through `results` alone; what a catalog says of its
-tools is masked in `offered`.
+tools is masked in `listing`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 from policies.policy import Policy
-from runner import read_output, results
+from runner import listing, read_output, results
 from runner.calllog import CallLog
 from runner.catalog.catalog import Catalog
 from runner.catalog.tools import Tool
@@ -44,6 +43,7 @@ from sandbox.types import Call, Kind, Outcome
 MAX_WAITING = 64  # calls that wait for a free worker; more are refused at once, with the way out
 _PROGRESS_FIRST, _PROGRESS_EVERY = 1.0, 5.0  # seconds; clients with an idle clock reset it on progress
 _INTERNAL_ERROR = -32603
+_LARGE_OUTPUT = 256 * 1024  # bytes from which on redaction takes long enough to be noticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ class Front:
         self._pace = Pace(parts.policy.max_calls_per_minute)
         self._workers = asyncio.Semaphore(parts.policy.max_concurrent_calls)  # first come, first served
         self._waiting = 0
+        self._listed: list[dict[str, object]] | None = None
+        self._preparing = asyncio.Lock()
         self._tasks: dict[Request, asyncio.Task[None]] = {}
 
     @property
@@ -86,7 +88,7 @@ class Front:
                 if task is not None:
                     task.cancel()
             case ListTools(request):
-                self._start(request, lambda: self._list_tools(request))
+                self._list(request)
             case CallTool(request):
                 self._start(request, lambda: self._call_tool(event))
             case ListResources(request):
@@ -118,15 +120,24 @@ class Front:
         """A bug answers "internal error" and shows on stderr; it never leaves a request without an answer."""
         try:
             await work()
-        except Refused:
-            return  # the catalog was refused: the server is about to end with the reason
-        except Exception:  # noqa: BLE001 - the last resort of one request
+        except Exception as problem:  # noqa: BLE001 - the last resort of one request
+            if isinstance(problem, Refused) and self._catalog.done():
+                return  # the catalog was refused: the server is about to end with the reason
             self._parts.log.bug(traceback.extract_tb(sys.exc_info()[2]), sys.exc_info()[0])
             self._parts.write(self._parts.protocol.refuse(request, _INTERNAL_ERROR, "internal error"))
 
+    def _list(self, request: Request) -> None:
+        """At once when the list is known: a client that asks without reading is then held back like any other."""
+        if self._listed is not None:
+            self._parts.write(self._parts.protocol.tools(request, self._listed))
+        else:
+            self._start(request, lambda: self._list_tools(request))
+
     async def _list_tools(self, request: Request) -> None:
         catalog = await asyncio.shield(self._catalog)
-        self._parts.write(self._parts.protocol.tools(request, offered(catalog, self._parts.redactor)))
+        if self._listed is None:
+            self._listed = listing.offered(catalog, self._parts.redactor)
+        self._parts.write(self._parts.protocol.tools(request, self._listed))
 
     async def _call_tool(self, event: CallTool) -> None:
         catalog = await asyncio.shield(self._catalog)
@@ -161,7 +172,10 @@ class Front:
         if self._waiting >= MAX_WAITING:
             return results.too_many(MAX_WAITING), TooMany("too many calls")
         outcome = await self._run(event.request, call)
-        return self.result_of(tool, outcome), outcome
+        if len(outcome.stdout) + len(outcome.stderr) < _LARGE_OUTPUT:
+            return self.result_of(tool, outcome), outcome
+        async with self._preparing:  # a large one takes seconds; pings and cancellations go on meanwhile
+            return await asyncio.to_thread(self.result_of, tool, outcome), outcome
 
     def result_of(self, tool: Tool, outcome: Outcome) -> ToolResult:
         """What a client is told about an outcome; the one way from a tool's bytes to a client."""
@@ -169,20 +183,27 @@ class Front:
         return results.to_result(tool, outcome, parts.redactor, parts.outputs, parts.policy)
 
     async def _run(self, request: Request, call: Call) -> Outcome:
+        reporting = None
+        if (
+            request.progress_token is not None
+        ):  # also while it waits: clients reset their idle clock on progress
+            reporting = asyncio.ensure_future(self._report_progress(request))
+        try:
+            await self._take_turn()
+            try:
+                return await self._parts.supervisor.run(call)
+            finally:
+                self._workers.release()
+        finally:
+            if reporting is not None:
+                reporting.cancel()
+
+    async def _take_turn(self) -> None:
         self._waiting += 1
         try:
             await self._workers.acquire()
         finally:
             self._waiting -= 1
-        reporting = None
-        try:
-            if request.progress_token is not None:
-                reporting = asyncio.ensure_future(self._report_progress(request))
-            return await self._parts.supervisor.run(call)
-        finally:
-            if reporting is not None:
-                reporting.cancel()
-            self._workers.release()
 
     async def _report_progress(self, request: Request) -> None:
         begun = time.monotonic()
@@ -191,7 +212,7 @@ class Front:
             await asyncio.sleep(pause)
             pause = _PROGRESS_EVERY
             seconds = time.monotonic() - begun
-            message = f"running for {seconds:.0f} s"
+            message = f"{seconds:.0f} s since the call was received"
             self._parts.write(self._parts.protocol.progress(request, round(seconds, 3), None, message))
 
     def _read_resource(self, event: ReadResource) -> None:
@@ -200,29 +221,6 @@ class Front:
             self._parts.write(self._parts.protocol.resource_missing(event.request, event.uri))
         else:
             self._parts.write(self._parts.protocol.resource(event.request, [contents]))
-
-
-def offered(catalog: Catalog, redactor: Redactor) -> list[dict[str, object]]:
-    """The tool list: the catalog's, and the tool that pages stored output where a tool can store any.
-
-    Descriptions may come from a program's own words, so they are masked like output.
-    """
-    found = [_masked(definition, redactor) for definition in catalog.definitions()]
-    if read_output.is_offered(catalog):
-        found.append(read_output.definition())
-    return found
-
-
-def _masked(definition: dict[str, object], redactor: Redactor) -> dict[str, object]:
-    schema = cast(dict[str, Any], definition["inputSchema"])
-    properties = {
-        name: {**details, "description": redactor.text(details["description"])[0]}
-        if "description" in details
-        else details
-        for name, details in schema["properties"].items()
-    }
-    text, _counts = redactor.text(str(definition["description"]))
-    return {**definition, "description": text, "inputSchema": {**schema, "properties": properties}}
 
 
 async def _result_of(catalog: Awaitable[Catalog]) -> Catalog:

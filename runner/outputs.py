@@ -6,6 +6,8 @@ Runs in the front. Holds redacted text only; never touches the disk. A handle is
 from __future__ import annotations
 
 import secrets
+import sys
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -55,7 +57,8 @@ class _Stored:
     text: str
     tool: str
     born: float
-    size: int
+    size: int  # UTF-8 bytes, as clients see it
+    cost: int  # bytes of memory
 
 
 class Outputs:
@@ -76,6 +79,7 @@ class Outputs:
         self._kept: OrderedDict[str, _Stored] = OrderedDict()
         self._gone: OrderedDict[str, str] = OrderedDict()
         self._bytes = 0
+        self._lock = threading.Lock()  # large outputs are prepared on a thread
 
     def keep(self, text: str, tool: str) -> str:
         """Store redacted text; returns its handle. Of a text beyond the whole store only the first part is kept."""
@@ -85,13 +89,19 @@ class Outputs:
                 data[: self._max_bytes].decode("utf-8", "ignore")
                 + f"\n[{len(data) - self._max_bytes} bytes not kept]"
             )
-        size = min(len(data), self._max_bytes)
+        with self._lock:
+            return self._store(text, tool, min(len(data), self._max_bytes))
+
+    def _store(self, text: str, tool: str, size: int) -> str:
+        cost = max(
+            size, sys.getsizeof(text) - sys.getsizeof("")
+        )  # one emoji makes every character four bytes here
         self._expire()
-        while self._kept and (len(self._kept) >= self._max_items or self._bytes + size > self._max_bytes):
+        while self._kept and (len(self._kept) >= self._max_items or self._bytes + cost > self._max_bytes):
             self._drop(next(iter(self._kept)), "dropped")
         handle = "out_" + secrets.token_urlsafe(18)
-        self._kept[handle] = _Stored(text, tool, self._clock(), size)
-        self._bytes += size
+        self._kept[handle] = _Stored(text, tool, self._clock(), size, cost)
+        self._bytes += cost
         return handle
 
     def read(
@@ -131,7 +141,9 @@ class Outputs:
 
     def listing(self) -> list[dict[str, object]]:
         """Entries of resources/list, newest first: {uri, name, mimeType, size in bytes}."""
-        self._expire()
+        with self._lock:
+            self._expire()
+            kept_now = list(reversed(self._kept.items()))
         return [
             {
                 "uri": URI_PREFIX + handle,
@@ -139,12 +151,13 @@ class Outputs:
                 "mimeType": "text/plain",
                 "size": kept.size,
             }
-            for handle, kept in reversed(self._kept.items())
+            for handle, kept in kept_now
         ]
 
     def _find(self, handle: str) -> _Stored:
-        self._expire()
-        kept = self._kept.get(handle)
+        with self._lock:
+            self._expire()
+            kept = self._kept.get(handle)
         if kept is not None:
             return kept
         again = "Call the tool again (narrowed, if you can) and read the new handle."
@@ -167,7 +180,7 @@ class Outputs:
             self._drop(next(iter(self._kept)), "expired")
 
     def _drop(self, handle: str, reason: str) -> None:
-        self._bytes -= self._kept.pop(handle).size
+        self._bytes -= self._kept.pop(handle).cost
         self._gone[handle] = reason
         while len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)

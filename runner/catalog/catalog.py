@@ -7,11 +7,13 @@ from types import MappingProxyType
 
 import orjson
 
+from policies.check import RESERVED
 from runner.catalog.tools import Tool
 from sandbox.errors import Refused
 
 # Codex replaces the parameters of a larger definition by an open object.
 MAX_DEFINITION_BYTES = 8000
+MAX_TOTAL_BYTES = 512 * 1024
 
 
 class CatalogRefused(Refused):
@@ -25,7 +27,12 @@ class Catalog:
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         found: dict[str, Tool] = {}
+        total = 0
         for tool in tools:
+            if tool.name in RESERVED:
+                raise CatalogRefused(
+                    f'"{tool.name}" is the name of a tool of the server itself', "withhold or rename it"
+                )
             if tool.name in found:
                 raise CatalogRefused(
                     f'two tools are called "{tool.name}" (plans {found[tool.name].plan} and {tool.plan})',
@@ -38,6 +45,12 @@ class Catalog:
                     "shorten its descriptions and enums, or withhold some of its flags",
                 )
             found[tool.name] = tool
+            total += size
+        if total > MAX_TOTAL_BYTES:
+            raise CatalogRefused(
+                f"the definitions of {len(found)} tools have {total:,} bytes; at most {MAX_TOTAL_BYTES:,} are sent",
+                "withhold commands that nobody needs: a model has to read the whole list before it does anything",
+            )
         self._tools = MappingProxyType(found)
 
     @property

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from policies.check import RESERVED
 from policies.errors import did_you_mean
 from policies.params import (
     AnyParam,
@@ -92,6 +93,10 @@ def _tool(command: describe.Command, policy: CatalogPolicy) -> Tool:
     if not _TOOL_NAME.fullmatch(name):
         raise _refused(
             policy, command, "the name does not fit [a-z][a-z0-9_]{1,39}", f'withhold "{command.name}"'
+        )
+    if name in RESERVED:
+        raise _refused(
+            policy, command, "this name belongs to the server itself", f'withhold "{command.name}"'
         )
     offered = _offered(command, policy)
     params = {one.param_name: one.param for one in offered}

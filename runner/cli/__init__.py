@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from runner import __version__
+from runner.visible import visible
 from sandbox.errors import Refused
 
 VERBS = ("serve", "call", "explain", "doctor", "demo")
@@ -43,9 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def print_refused(refused: Refused) -> None:
     """For people: what is wrong, and what to do next."""
-    print(f"toolcage: {refused.message}", file=sys.stderr)
+    print(f"toolcage: {visible(refused.message)}", file=sys.stderr)
     if refused.remedy:
-        print(f"  what to do: {refused.remedy}", file=sys.stderr)
+        print(f"  what to do: {visible(refused.remedy)}", file=sys.stderr)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from typing import Any
 from runner import config
 from runner.cli import options as common
 from runner.prepare import Prepared, prepare
+from runner.visible import visible
 from sandbox import host
 from sandbox.errors import Refused
 from sandbox.plan import Plan
@@ -72,32 +73,32 @@ def _overview(prepared: Prepared, digest: str, *, as_json: bool) -> None:
             )
         )
         return
-    print(f"policy {digest[:16]}   root {prepared.root.path} (read-only)")
+    _say(f"policy {digest[:16]}   root {prepared.root.path} (read-only)")
     for name, plan in prepared.plans.items():
-        print(f"  {name:24} {' '.join(plan.command)[:80]}   processes: {plan.processes}")
+        _say(f"  {name:24} {' '.join(plan.command)[:80]}   processes: {plan.processes}")
     catalogs = [name.partition(":")[2] for name in prepared.plans if name.startswith("catalog:")]
     if catalogs:
-        print(f"  Tools of {', '.join(catalogs)} are known when the server has run their describe command.")
+        _say(f"  Tools of {', '.join(catalogs)} are known when the server has run their describe command.")
 
 
 def _one(plan: Plan, definition: dict[str, Any] | None) -> None:
-    print(f"{plan.name}: {' '.join(plan.command)}")
+    _say(f"{plan.name}: {' '.join(plan.command)}")
     if definition is not None:
-        print(f"  {definition['description']}")
+        _say(f"  {definition['description']}")
         schema = definition["inputSchema"]
         for name, details in schema["properties"].items():
             needed = " (required)" if name in schema.get("required", ()) else ""
-            print(f"    {name}: {details.get('type', 'any')}{needed}")
-    print("file system, all of it; the rest of this machine does not exist inside:")
+            _say(f"    {name}: {details.get('type', 'any')}{needed}")
+    _say("file system, all of it; the rest of this machine does not exist inside:")
     for mount in plan.mounts.mounts:
         access = "may run" if mount.execute else "read-only" if mount.kind == "tree" else mount.kind
         if mount.kind == "temp":
             access = f"writable, {mount.size >> 20} MiB"
-        print(f"  {mount.target:40} {access:18} {mount.reason}")
-    print("programs that may be started:", ", ".join(plan.landlock.execute))
+        _say(f"  {mount.target:40} {access:18} {mount.reason}")
+    _say("programs that may be started:", ", ".join(plan.landlock.execute))
     pairs = "; socket pairs within itself" if plan.socket_pairs else "; no sockets of any kind"
-    print(f"processes: {plan.processes}{pairs}")
-    print("environment:", " ".join(f"{key}={value}" for key, value in plan.environment))
+    _say(f"processes: {plan.processes}{pairs}")
+    _say("environment:", " ".join(f"{key}={value}" for key, value in plan.environment))
     limits = plan.limits
     print(
         f"limits: {limits.wall_seconds:g} s, {limits.cpu_seconds} s of processor, {limits.memory_mb} MiB memory, "
@@ -108,4 +109,9 @@ def _one(plan: Plan, definition: dict[str, Any] | None) -> None:
         f"layers: seven namespaces, no network; landlock ABI {plan.landlock.version}; seccomp {plan.seccomp.digest}; "
         "no capabilities; no_new_privs; fresh keyring"
     )
-    print(f"plan digest: {plan.digest}")
+    _say(f"plan digest: {plan.digest}")
+
+
+def _say(*texts: str) -> None:
+    """A policy is somebody's text: what it says must not act on the terminal of the person who checks it."""
+    print(visible(" ".join(texts)))

@@ -14,6 +14,8 @@ from runner.mcp.messages import Id, Request
 # Clients send a handful at once; the front runs far fewer. Beyond the cap a request gets -32603 "too many requests in
 # flight" and nothing about it is kept.
 MAX_IN_FLIGHT = 1_000
+# Lines of requests in flight, in bytes: parsed JSON takes up to 25 times the memory of its text.
+MAX_BYTES_IN_FLIGHT = 4 * 1_048_576
 
 MAX_BATCH_MEMBERS = 64
 MAX_BATCHES = 16  # each may hold 63 finished answers while it waits for the 64th
@@ -23,6 +25,7 @@ MAX_BATCHES = 16  # each may hold 63 finished answers while it waits for the 64t
 class _Waiting:
     request: Request
     is_call: bool
+    size: int = 0
     progress: float | None = None  # the last value sent
 
 
@@ -41,6 +44,7 @@ class InFlight:
         self._waiting: dict[Id, _Waiting] = {}
         self._batches: dict[int, _Batch] = {}
         self._numbers = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -54,13 +58,18 @@ class InFlight:
         """Whether the client still expects an answer with this id, be it one held back by an unfinished batch."""
         return id_ in self._waiting or any(id_ in batch.ids for batch in self._batches.values())
 
-    def admit(self, request: Request, *, is_call: bool) -> None:
-        """From now on the request waits. Raises jsonrpc.RequestError (-32603) when too many do."""
+    def admit(self, request: Request, *, is_call: bool, size: int = 0) -> None:
+        """From now on the request waits. `size`: bytes of its line. Raises jsonrpc.RequestError (-32603): too many do."""
         if len(self._waiting) >= MAX_IN_FLIGHT:
             raise jsonrpc.RequestError(
                 jsonrpc.INTERNAL_ERROR, f"too many requests in flight (at most {MAX_IN_FLIGHT})"
             )
-        self._waiting[request.id] = _Waiting(request, is_call)
+        if self._bytes + size > MAX_BYTES_IN_FLIGHT and self._waiting:
+            raise jsonrpc.RequestError(
+                jsonrpc.INTERNAL_ERROR, f"too many bytes in flight (at most {MAX_BYTES_IN_FLIGHT})"
+            )
+        self._bytes += size
+        self._waiting[request.id] = _Waiting(request, is_call, size)
         if request.batch is not None:
             batch = self._batches[request.batch]
             batch.waiting += 1
@@ -83,7 +92,7 @@ class InFlight:
 
     def settle(self, request: Request, answer: bytes) -> bytes:
         """Ends a waiting request. Returns what to write: the line, the whole batch, or b"" when that is not due."""
-        del self._waiting[request.id]
+        self._bytes -= self._waiting.pop(request.id).size
         if request.batch is None:
             return answer + b"\n"
         batch = self._batches[request.batch]
@@ -96,6 +105,7 @@ class InFlight:
         waiting = self._waiting.pop(id_, None)
         if waiting is None:
             return None
+        self._bytes -= waiting.size
         number = waiting.request.batch
         if number is None:
             return waiting.request, waiting.is_call, b""

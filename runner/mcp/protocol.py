@@ -44,6 +44,7 @@ class Protocol:
         self._instructions = instructions
         self._requests = InFlight()
         self._negotiated: str | None = None  # by the last initialize
+        self._line_bytes = 0  # of the line in hand
         self._heard: str | None = None  # revision of the last request understood: shapes errors without an id
 
     # ---- in ----------------------------------------------------------------------------------------------------------
@@ -52,6 +53,7 @@ class Protocol:
         """One line without its newline (a `\\r` at its end is fine). Lines of white space mean nothing."""
         if not line.strip():
             return []
+        self._line_bytes = len(line)
         try:
             value = jsonrpc.decode(line)
         except jsonrpc.ParseError as fault:
@@ -117,7 +119,7 @@ class Protocol:
             return self._answer_now(id_, batch, jsonrpc.response(id_, self._own_result(route)))
         request = Request(id_, route.revision, route.token, self._requests.next_number(), batch)
         event = requests.event_for(route.does, request, route.params)
-        self._requests.admit(request, is_call=route.does is Does.CALL_TOOL)
+        self._requests.admit(request, is_call=route.does is Does.CALL_TOOL, size=self._line_bytes)
         return [event]
 
     def _route(self, message: jsonrpc.Message, batch: int | None) -> _Route:

@@ -10,16 +10,19 @@ What it promises is protection against accidental disclosure; a tool that disgui
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from dataclasses import dataclass
 
 from runner.redaction.document import flatten
 from runner.redaction.pairs import PairFinder
-from runner.redaction.tokens import Budget, Span, TokenFinder, trie_pattern
+from runner.redaction.spans import Budget, Span
+from runner.redaction.tokens import TokenFinder, trie_pattern
 from runner.redaction.values import SecretValue, literals
 from runner.redaction.view import SEPARATOR, View
 
 MAX_BYTES = 32 * 1024 * 1024  # about six seconds; beyond it the text is withheld
+_BASE_SECONDS, _SECONDS_PER_BYTE = 0.5, 0.5e-6  # half a second, and half a second for each MB
 MAX_PASSES = 4  # a pass that changes nothing ends it: what was returned stays as it is when redacted again
 WITHHELD = "withheld"  # the kind that counts a text which could not be checked
 WITHHELD_TEXT = (
@@ -83,8 +86,9 @@ class Redactor:
     def _settle_text(self, text: str) -> tuple[str, Counts]:
         total: Counter[str] = Counter()
         source = text.encode("utf-8", "surrogatepass")
+        deadline = _deadline(len(source))
         for _ in range(MAX_PASSES):
-            spans = self._scan(source)
+            spans = self._scan(source, deadline)
             if not spans:
                 return source.decode("utf-8", "surrogatepass"), dict(total)
             total.update(span.kind for span in spans)
@@ -93,10 +97,13 @@ class Redactor:
 
     def _settle_value(self, value: object) -> tuple[object, Counts]:
         total: Counter[str] = Counter()
+        deadline = 0.0
         for _ in range(MAX_PASSES):
             flat = flatten(value, self._exempt)
             pieces = [string.encode("utf-8", "surrogatepass") for string in flat.strings]
-            spans = self._scan(SEPARATOR.join(pieces)) if pieces else []
+            joined = SEPARATOR.join(pieces)
+            deadline = deadline or _deadline(len(joined))
+            spans = self._scan(joined, deadline) if pieces else []
             total.update(flat.hidden)
             total.update(span.kind for span in spans)
             if not spans and not flat.hidden:
@@ -111,7 +118,7 @@ class Redactor:
             self._finders = _Finders(TokenFinder(), PairFinder(self._exempt), known, trie)
         return self._finders
 
-    def _scan(self, source: bytes) -> list[Span]:
+    def _scan(self, source: bytes, deadline: float) -> list[Span]:
         """Disjoint spans of `source`, rising."""
         if len(source) > MAX_BYTES:
             raise _Unsettled
@@ -119,17 +126,22 @@ class Redactor:
         view = View(source)
         found = [
             Span(*view.original(span.start, span.end), span.kind)
-            for span in _spans(finders, view.text, self._exempt)
+            for span in _spans(finders, view.text, self._exempt, deadline)
         ]
         if view.incomplete:  # what was left out may begin a token: the "g" of "\x1b[ghp_"
-            found += _spans(finders, source, self._exempt)
+            found += _spans(finders, source, self._exempt, deadline)
         elif view.text is not source:  # a value may itself hold what the view decodes
-            found += _known_spans(finders, source, Budget(len(source)))
+            found += _known_spans(finders, source, Budget(len(source), deadline))
         return _merged(source, found)
 
 
-def _spans(finders: _Finders, text: bytes, exempt: frozenset[str]) -> list[Span]:
-    budget = Budget(len(text))
+def _deadline(length: int) -> float:
+    """Processor time at which the checking of one text ends: ordinary text needs a tenth of this."""
+    return time.thread_time() + _BASE_SECONDS + length * _SECONDS_PER_BYTE
+
+
+def _spans(finders: _Finders, text: bytes, exempt: frozenset[str], deadline: float) -> list[Span]:
+    budget = Budget(len(text), deadline)
     spans = finders.tokens.find(text, budget) + finders.pairs.find(text, budget)
     return [span for span in spans if span.kind not in exempt] + _known_spans(finders, text, budget)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 from runner.redaction.keys import Level, is_gap, is_token, level, worth_hiding
 from runner.redaction.rules import KEY_WORDS
-from runner.redaction.tokens import Budget, Span, is_basic, trie_pattern
+from runner.redaction.spans import Budget, Span
+from runner.redaction.tokens import is_basic, trie_pattern
 
 Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 

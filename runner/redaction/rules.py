@@ -172,6 +172,7 @@ TOKEN_RULES: tuple[Rule, ...] = (
 # Anchors whose surroundings are verified by code: see engine.SHAPES.
 SHAPE_ANCHORS: dict[str, tuple[str, ...]] = {
     "private-key": ("-----BEGIN ",),
+    "private-key-end": ("-----END ",),
     "jwt": ("eyJ",),
     "url-password": ("://", "%3A%2F%2F", "%3a%2f%2f"),
     "basic-credentials": (" -u ", " --user "),

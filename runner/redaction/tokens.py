@@ -12,37 +12,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from runner.redaction import pem
 from runner.redaction.keys import is_gap, is_password
 from runner.redaction.rules import CHARSETS, EXAMPLE_MARKS, SHAPE_ANCHORS, TOKEN_RULES, Rule
+from runner.redaction.spans import Budget, Span
 
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
-
-
-class Span(NamedTuple):
-    """What to hide: bytes [start, end) of the scanned text, and the word that takes their place."""
-
-    start: int
-    end: int
-    kind: str
-
-
-class BudgetSpent(Exception):
-    """More places to verify than the text may cost. The text must be withheld."""
-
-
-class Budget:
-    """Places that one scan may verify. One for 8 bytes on top of a base: ordinary text needs one for 50."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, length: int) -> None:
-        self.left = 10_000 + length // 8
-
-    def spend(self) -> None:
-        """Take one; raises BudgetSpent when none is left."""
-        self.left -= 1
-        if self.left < 0:
-            raise BudgetSpent
 
 
 def trie_pattern(literals: Iterable[bytes]) -> bytes:
@@ -195,30 +170,6 @@ def opens_token(text: bytes, start: int) -> bool:
     )
 
 
-_KEY_HEAD = re.compile(rb"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----").match
-_KEY_BODY = re.compile(
-    rb"(?:(?:[ \t>|+*#-]|\\[nrt]|\r?\n|,|\"|')*+"
-    rb"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,200}+|[A-Za-z0-9+/=]++(?=\s|\\|[\"',-]|\Z)(?!\ [A-Za-z]{1,15}\ )))*+"
-).match
-_KEY_FOOT = re.compile(
-    rb"(?:\s|\\[nrt]|[>|+*#\"', ])*+-----END [A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?-----"
-).match
-_KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
-
-
-def _private_key(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
-    head = _KEY_HEAD(text, end)
-    if not head:
-        return None, end
-    body = _KEY_BODY(text, head.end())
-    stop = body.end() if body else head.end()
-    longest = _KEY_CHARS.search(text, head.end(), stop)
-    if longest is None or stop - head.end() < 40:  # code and prose that mention the header
-        return None, stop
-    foot = _KEY_FOOT(text, stop)
-    return Span(start, foot.end() if foot else stop, "private-key"), foot.end() if foot else stop
-
-
 _DOTTED = re.compile(rb"[A-Za-z0-9_.=-]*+").match
 
 
@@ -277,7 +228,8 @@ def is_basic(value: bytes) -> bool:
 
 Shape = Callable[[bytes, int, int], tuple[Span | None, int]]
 SHAPES: dict[str, Shape] = {
-    "private-key": _private_key,
+    "private-key": pem.private_key,
+    "private-key-end": pem.private_key_end,
     "jwt": _jwt,
     "url-password": _url_password,
     "basic-credentials": _basic_credentials,

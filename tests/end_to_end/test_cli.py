@@ -24,7 +24,7 @@ TOOLS = {
     "fails": tools.FAILS,
     "typed": python(
         "import sys; print(sys.argv[2:])", "{count}", "{items}", "{text}",
-        params={"count": {"type": "integer"}, "items": {"type": "list", "items": {"type": "string"}},
+        params={"count": {"type": "integer", "required": True}, "items": {"type": "list", "required": True, "items": {"type": "string"}},
                 "text": {"type": "string"}},
     ),
 }  # fmt: skip

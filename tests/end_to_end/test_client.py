@@ -137,7 +137,7 @@ def test_progress(parameters: StdioServerParameters, mode: str) -> None:
         assert text(result).endswith("slept")
         assert len(seen) == 1
         assert 0.9 < seen[0][0] < 1.5
-        assert seen[0][1] == "running for 1 s"
+        assert seen[0][1] == "1 s since the call was received"
         await client.call_tool("echo", {"text": "quick"}, progress_callback=heard)
         assert len(seen) == 1
 

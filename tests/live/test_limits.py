@@ -102,7 +102,7 @@ def test_usage_is_measured(small: Cage, patient: Cage) -> None:
     assert memory.memory_bytes > 64 << 20
     assert memory.memory_bytes < (64 << 20) * 4
     cpu = patient.call("python", TOOLS["out_of_cpu_time"]).usage
-    assert 0.9 <= cpu.cpu_seconds <= 1.3
+    assert 0.7 <= cpu.cpu_seconds <= 1.5  # the kernel rounds its ticks
     full = small.call("python", TOOLS["temp_space_full"]).usage
     assert full.tmp_bytes >= (8 << 20) * 0.95
 

@@ -31,7 +31,11 @@ GOOD: list[tuple[list[str], dict[str, object]]] = [
     (["p", "{{x}}", "a{b"], {}),
     (["p", "--", "{x}"], {"x": {"type": "list", "items": PATH}}),
     (["p", "--", "{x}"], {"x": {"type": "path", "default": "."}}),
-    (["env", "--chdir={x}", "prog"], {"x": PATH}),
+    (["env", "--chdir=/", "prog", "{x}"], {"x": {"type": "integer", "min": 0}}),
+    (["python3", "-I", "tool.py", "--", "{x}"], {"x": PATH}),
+    (["bash", "script.sh", "--name={x}"], {"x": TEXT}),
+    (["p", "--", "{x}", "{y}"], {"x": {"type": "path", "required": True}, "y": PATH}),
+    (["p", "--", "{x}", "{y}"], {"x": {"type": "path", "default": "."}, "y": PATH}),
 ]
 
 BAD: list[tuple[list[str], dict[str, object], str]] = [
@@ -58,6 +62,15 @@ BAD: list[tuple[list[str], dict[str, object], str]] = [
     (["{x}"], {"x": TEXT}, "program itself"),
     (["xargs", "--", "{x}"], {"x": TEXT}, "choose a program"),
     (["/usr/bin/env", "--", "{x}"], {"x": PATH}, "choose a program"),
+    (["env", "--split-string={x}"], {"x": TEXT}, "choose a program"),
+    (["env", "-S{x}"], {"x": TEXT}, "choose a program"),
+    (["bash", "-c", "--", "{x}"], {"x": TEXT}, "runs the script"),
+    (["python3.11", "-c{x}"], {"x": TEXT}, "runs the script"),
+    (["awk", "--", "{x}"], {"x": TEXT}, "runs the script"),
+    (["/bin/sed", "-n", "-e{x}"], {"x": TEXT}, "runs the script"),
+    (["p", "--", "{x}", "{y}"], {"x": PATH, "y": PATH}, "stand in its place"),
+    (["p", "--f={x}"], {"x": {"type": "number", "min": float("nan")}}, "finite"),
+    (["p", "--f={x}"], {"x": {"type": "enum", "values": [1.0, float("inf")]}}, "finite"),
     (["p", "--f={x}"], {"x": {"type": "string", "pattern": "("}}, "regular expression"),
     (["p", "--f={x}"], {"x": {"type": "string", "pattern": "(a+)+"}}, "exponential"),
     (["p", "--f={x}"], {"x": {"type": "integer", "min": 3, "max": 2}}, "larger than max"),

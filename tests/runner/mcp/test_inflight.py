@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from runner.mcp import eras, inflight
-from runner.mcp.messages import CallTool, Cancel, Reply, ToolResult
+from runner.mcp import eras, inflight, jsonrpc
+from runner.mcp.inflight import InFlight
+from runner.mcp.messages import CallTool, Cancel, Reply, Request, ToolResult
 from tests.runner.mcp.schema_check import Client, cancels, initialize, modern, replies, request
 
 BATCHING = sorted(eras.BATCHING)
@@ -164,3 +165,18 @@ def test_a_renegotiation_does_not_change_what_is_in_flight() -> None:
     client.reply(initialize("2025-11-25", 2))
     [answer] = client.checked(client.protocol.result(started.request, OK))
     assert "structuredContent" not in answer["result"]
+
+
+def test_bytes_in_flight_are_bounded_and_given_back() -> None:
+    flight = InFlight()
+    half = inflight.MAX_BYTES_IN_FLIGHT // 2
+    first, second, third = (Request(n, "2025-11-25", number=n) for n in (1, 2, 3))
+    flight.admit(first, is_call=True, size=half)
+    flight.admit(second, is_call=True, size=half)
+    with pytest.raises(jsonrpc.RequestError, match="bytes in flight"):
+        flight.admit(third, is_call=True, size=1)
+    flight.settle(first, b"{}")
+    flight.admit(third, is_call=True, size=half)
+    flight.cancel(2)
+    flight.cancel(3)
+    flight.admit(Request(4, "2025-11-25", number=4), is_call=True, size=2 * half)
