@@ -213,6 +213,7 @@ class Flight:
             return
         except BrokenPipeError:
             self._to_send = memoryview(b"")
+            self._told = False  # a keeper acts on whole words only
         self._close_go()
 
     def _worthless(self, reason: str) -> None:

@@ -161,8 +161,9 @@ def _spawn(
     state: State, plan: Plan, slot: int, trees: dict[str, int], descriptors: list[int]
 ) -> tuple[int, int]:
     """Clone a keeper into all namespaces and map its ids. A keeper that cannot be mapped is killed."""
-    ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
+    ready: tuple[int, ...] = ()
     try:
+        ready = ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
         pid, pidfd = syscalls.spawn(NAMESPACES)
         if pid == 0:
             worker.main(
@@ -179,7 +180,7 @@ def _spawn(
             raise StepFailed("identity", problem) from None
         return pid, pidfd
     finally:
-        for descriptor in (ready_reader, ready_writer, *trees.values()):
+        for descriptor in (*ready, *trees.values()):
             os.close(descriptor)
 
 

@@ -31,10 +31,13 @@ class StepFailed(OSError):
 
 def _hold_namespace() -> NoReturn:
     """A process whose only use is its user namespace; it must neither outlive the launcher nor hold what it holds."""
-    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
-    close_all_but(())
-    while True:
-        time.sleep(60)
+    try:
+        syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+        close_all_but(())
+        while True:
+            time.sleep(60)
+    finally:
+        os._exit(70)  # a fork of the launcher must not go on into the launcher's code
 
 
 class Slots:

@@ -7,6 +7,7 @@ process started: the launcher does both, on request.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -56,7 +57,10 @@ class Supervisor:
         while waiting:
             batch, waiting = waiting[:_REGISTER_BATCH], waiting[_REGISTER_BATCH:]
             for plan in batch:
-                link.send(wire.pack(Message(Packet.REGISTER, payload=json.dumps(plan.as_json()).encode())))
+                with contextlib.suppress(ConnectionError):  # it has ended; the wait for its answer says so
+                    link.send(
+                        wire.pack(Message(Packet.REGISTER, payload=json.dumps(plan.as_json()).encode()))
+                    )
             for plan in batch:
                 self._plans[plan.name] = (self._registered(link, plan), plan)
         link.send(wire.pack(Message(Packet.SEAL)))
@@ -193,7 +197,7 @@ class Supervisor:
     def _answer(self, link: socket.socket) -> Message:
         try:
             data = link.recv(wire.PACKET_LIMIT + 1)
-        except TimeoutError:
+        except (TimeoutError, ConnectionError):
             data = b""
         if not data:
             raise HostRefused("the launcher did not start", "its own words stand above on stderr")

@@ -60,7 +60,6 @@ def spawn(flags: int) -> tuple[int, int]:
     ctypes.pythonapi.PyOS_AfterFork_Parent()
     if pid < 0:
         raise OSError(code, f"clone: {os.strerror(code)}")
-    os.set_inheritable(pidfd.value, False)
     return pid, pidfd.value
 
 

@@ -63,8 +63,12 @@ def facts(started: Started) -> dict[str, object]:
 
 
 def go(started: Started, call: dict[str, object]) -> None:
-    """Tell the tool what to run; returns when execve has succeeded. Raises ToolFailed when it has not."""
+    """Tell the tool what to run."""
     wire.write_all(started.words, wire.frame({"argv": call["argv"], "cwd": call["cwd"]}))
+
+
+def begun(started: Started) -> None:
+    """Returns when execve has succeeded. Raises ToolFailed when it has not; after another error it may have."""
     os.close(started.words)
     failure = wire.read_frame(started.facts, _FACTS_LIMIT)
     os.close(started.facts)
@@ -80,10 +84,11 @@ def _raise_failure(document: dict[str, object]) -> None:
 
 
 def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
-    step = "descriptors"
+    step, facts_end = "descriptors", ends[4]
     try:
+        facts_end = _duplicate_above(facts_end)  # where _arrange overwrites nothing; it closes it at its end
         _arrange(ends)
-        step = "limits"
+        step, facts_end = "limits", _FACTS
         os.nice(_NICE)
         found = plan.resources.apply()
         step = "landlock"
@@ -103,8 +108,10 @@ def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
         code, detail = problem.errno or 0, str(problem.strerror or problem)
     except BaseException as problem:  # noqa: BLE001 - a bug here must not go on into the keeper's code
         code, detail = 0, f"{type(problem).__name__}: {problem}"
-    os.write(_FACTS, wire.frame({"failed": [step, code, detail[:500]]}))
-    os._exit(127)
+    try:
+        os.write(facts_end, wire.frame({"failed": [step, code, detail[:500]]}))
+    finally:
+        os._exit(127)
 
 
 def _execute(plan: Plan, tail: object) -> NoReturn:

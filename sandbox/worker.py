@@ -71,7 +71,8 @@ def _run(plan: Plan, given: Given, step: Step) -> None:
     os.close(given.go)
     step.name = "exec"
     tool.go(started, call)
-    step.name = "collect"
+    step.name = "collect"  # from here on the program may have run
+    tool.begun(started)
     report = collector.run(call)
     wire.write_all(given.report, wire.frame({"report": report}))
 

@@ -112,11 +112,14 @@ def clone_tree(mount: Mount, held: int = -1, userns: int = -1) -> int:
             tree = syscalls.open_tree(spot, b"")
         finally:
             os.close(spot)
-    found = os.stat(tree)
-    if mount.identity != (0, 0) and (found.st_dev, found.st_ino) != mount.identity:
-        os.close(tree)
-        raise PermissionError(1, "the source is not the one that was there at start-up")
-    syscalls.mount_setattr(tree, _attributes(mount), userns=userns)
+    try:
+        found = os.stat(tree)
+        if mount.identity != (0, 0) and (found.st_dev, found.st_ino) != mount.identity:
+            raise PermissionError(1, "the source is not the one that was there at start-up")
+        syscalls.mount_setattr(tree, _attributes(mount), userns=userns)
+    except OSError:
+        os.close(tree)  # the launcher lives on, and would hold the detached mounts for ever
+        raise
     return tree
 
 
