@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_FRAME = """\
-import errno
-try:
-{body}
-    print("WORKED")
-except OSError as e:
-    print("BLOCKED", errno.errorcode.get(e.errno, e.errno))
-"""
+from sandbox.battery.case import framed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +19,7 @@ class Probe:
 
     def code(self, facts: dict[str, str]) -> str:
         """The program."""
-        body = self.body.format_map(facts)
-        return _FRAME.format(body="\n".join("    " + line for line in body.splitlines()))
+        return framed(self.body.format_map(facts))
 
 
 PROBES = (

@@ -105,4 +105,9 @@ def _answered(answer: str) -> bool:
 def _program(body: str, facts: Mapping[str, object]) -> str:
     for name, value in facts.items():
         body = body.replace("{" + name + "}", repr(value))
+    return framed(body)
+
+
+def framed(body: str) -> str:
+    """A program that says WORKED, or BLOCKED and the errno that stopped `body`."""
     return _FRAME.format(body="\n".join("    " + line for line in body.splitlines()))

@@ -42,7 +42,7 @@ def test_a_policy_in_a_folder_that_everyone_can_change_is_refused(tmp_path: Path
         place.read(str(file))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.root_only
 def test_a_policy_of_another_user_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text("x = 1")
