@@ -32,14 +32,14 @@ def mounts_for(profile: Profile, host: Host, found: programs.Needs) -> tuple[Mou
     """Parents before children. Raises ProfileRefused when a listed path does not exist or cannot be used."""
     mounts = [*_system(host), *_runtime(profile)]
     root_at = profile.root_at or profile.root
-    inside_root = [path for path in found.trees if _below(path, profile.root)]
+    inside_root = [path for path in found.trees if programs.below(path, profile.root)]
     for path, reason in found.trees.items():
         if path not in inside_root or root_at != profile.root:
             mounts.append(_tree(path, path, reason, execute=True))
     mounts += [
         Mount("link", path, text=target, reason=reason)
         for path, (target, reason) in found.links.items()
-        if not _below(path, profile.root) or root_at != profile.root
+        if not programs.below(path, profile.root) or root_at != profile.root
     ]
     for path in profile.read_only:
         mounts.append(_tree(path, path, "listed in the policy (read_only_paths)", execute=False))
@@ -98,7 +98,3 @@ def _ordered(mounts: list[Mount]) -> tuple[Mount, ...]:
         if mount.target not in chosen or mount.reason == "the root folder":
             chosen[mount.target] = mount
     return tuple(sorted(chosen.values(), key=lambda mount: mount.target.split("/")))
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -19,6 +19,7 @@ afterwards. The order of the steps stands here and nowhere else:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from sandbox.steps.identity import Identity
 from sandbox.steps.keyring import Keyring
 from sandbox.steps.landlock import Landlock
 from sandbox.steps.limits import ResourceLimits
-from sandbox.steps.mounts import Mount, Mounts
+from sandbox.steps.mounts import MOUNTED, Mount, Mounts
 from sandbox.steps.privileges import Privileges
 from sandbox.steps.seccomp import Seccomp
 from sandbox.types import Limits
@@ -49,7 +50,7 @@ _PARTS: dict[str, type[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the digest is kept once it is known, every call reports it
 class Plan:
     """Everything a worker needs to know besides one call's arguments."""
 
@@ -73,7 +74,7 @@ class Plan:
         """Plain data; `from_json` reads it back."""
         return dataclasses.asdict(self)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """sha256 of the JSON form: two equal digests enforce the same."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
@@ -86,7 +87,7 @@ class Plan:
             "no_new_privs": True,
             "landlock_abi": self.landlock.version,
             "seccomp": self.seccomp.digest,
-            "mounts": sum(mount.kind in ("tree", "device", "temp", "proc") for mount in self.mounts.mounts),
+            "mounts": sum(mount.kind in MOUNTED for mount in self.mounts.mounts),
         }
 
 

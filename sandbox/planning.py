@@ -24,8 +24,6 @@ from sandbox.steps.privileges import Privileges
 from sandbox.steps.seccomp import Seccomp
 from sandbox.types import Profile
 
-_DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
-
 
 class Filters:
     """Seccomp programs as raw BPF, compiled when a plan first needs one.
@@ -114,7 +112,7 @@ def _landlock(profile: Profile, host: Host, found: programs.Needs, mounts: tuple
         version=host.landlock,
         read=(*read, "/etc"),
         write=("/tmp",),  # noqa: S108
-        devices=_DEVICES,
+        devices=tuple(mount.target for mount in mounts if mount.kind == "device"),
         execute=tuple(dict.fromkeys(execute)),
     )
 

@@ -70,11 +70,11 @@ class Needs:
 
     def covers(self, path: str) -> bool:
         """Whether `path` will be there: a system folder or below a tree."""
-        return any(_below(path, place) for place in (*SYSTEM, *self.trees))
+        return any(below(path, place) for place in (*SYSTEM, *self.trees))
 
     def is_strangers(self, path: str) -> bool:
         """Whether `path` lies in the root folder, where anybody may have written it."""
-        return bool(self.root) and _below(os.path.realpath(path), self.root)
+        return bool(self.root) and below(os.path.realpath(path), self.root)
 
 
 def resolve(program: str, search: str) -> str:
@@ -170,7 +170,7 @@ def _is_python(prefix: str) -> bool:
 def _add_parts(found: Needs, prefix: str, what: str) -> None:
     for part in _PARTS:
         path = os.path.join(prefix, part)
-        if os.path.exists(path) and _below(os.path.realpath(path), os.path.realpath(prefix)):
+        if os.path.exists(path) and below(os.path.realpath(path), os.path.realpath(prefix)):
             _add_tree(found, path, f"part of the {what} {prefix}")
 
 
@@ -219,5 +219,6 @@ def _add_folders(found: Needs, paths: Iterable[str], name: str) -> None:
             _add_tree(found, path, f"path entry of {os.path.basename(name)}")
 
 
-def _below(path: str, folder: str) -> bool:
+def below(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or lies in it, by their names."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner import verify
 from runner.cli.probes import PROBES, Probe
 from sandbox.errors import HostRefused
 
@@ -36,7 +37,7 @@ def add_to(verbs: Any) -> None:
 
 def run(_options: argparse.Namespace) -> int:
     """Set the stage, play, say what happened."""
-    python = _python()
+    python = verify.python()
     with tempfile.TemporaryDirectory(prefix="toolcage-demo-") as place, _listener() as port:
         stage = _Stage(Path(os.path.realpath(place)), python, port)
         stage.build()
@@ -240,12 +241,6 @@ def _listener() -> Iterator[int]:
     """A server on loopback, so that "no network" can be told from "nobody listens"."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
-
-
-def _python() -> str:
-    """A Python for the attacks: one of the system where there is one."""
-    found = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
-    return os.path.abspath(found)
 
 
 def _show(what: str, text: str) -> None:

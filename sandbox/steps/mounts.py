@@ -18,6 +18,12 @@ from sandbox.steps.identity import INSIDE
 
 _PLACES_FOR_STAGING = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 - only a mount point, never a file
 _COMMON = abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NODEV
+MOUNTED = (
+    "tree",
+    "device",
+    "temp",
+    "proc",
+)  # kinds that are mounts, which are looked at from inside afterwards
 _PROC_OPTIONS = ((b"subset", b"pid"), (b"hidepid", b"ptraceable"))
 
 
@@ -201,7 +207,7 @@ def _check_propagation() -> None:
 
 def _verify(mount: Mount) -> int:
     """Look at the result from inside. Returns 1 for a checked mount, 0 for something that is not one."""
-    if mount.kind not in ("tree", "device", "temp", "proc"):
+    if mount.kind not in MOUNTED:
         return 0
     found = os.lstat(mount.target)
     if mount.identity not in ((0, 0), (found.st_dev, found.st_ino)):
