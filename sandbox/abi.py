@@ -37,6 +37,9 @@ _BY_MACHINE = {
         "sethostname": 170,
         "keyctl": 250,
         "kcmp": 312,
+        "kill": 62,
+        "tkill": 200,
+        "tgkill": 234,
     },
     "aarch64": {
         "clone": 220,
@@ -49,6 +52,9 @@ _BY_MACHINE = {
         "sethostname": 161,
         "keyctl": 219,
         "kcmp": 272,
+        "kill": 129,
+        "tkill": 130,
+        "tgkill": 131,
     },
 }
 # AUDIT_ARCH_* of include/uapi/linux/audit.h: what seccomp sees in seccomp_data.arch.
@@ -113,6 +119,7 @@ MOUNT_ATTR_IDMAP = 0x00100000
 PR_SET_PDEATHSIG = 1
 PR_GET_DUMPABLE = 3
 PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
 PR_SET_NAME = 15
 PR_GET_SECCOMP = 21
 PR_SET_SECCOMP = 22
@@ -120,6 +127,7 @@ PR_CAPBSET_READ = 23
 PR_CAPBSET_DROP = 24
 PR_GET_SECUREBITS = 27
 PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_GET_NO_NEW_PRIVS = 39
 PR_CAP_AMBIENT = 47

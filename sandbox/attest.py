@@ -36,10 +36,12 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
     kernel_uid = facts.get("kernel_uid")
     if not isinstance(kernel_uid, int) or kernel_uid <= 0:
         return f"kernel_uid is {kernel_uid!r}"
+    if plan.only_self and "signals" not in facts:
+        return "signals are not bounded"
     return ""
 
 
-def look(keeper: int) -> tuple[str, bool]:
+def look(keeper: int, plan: Plan) -> tuple[str, bool]:
     """Read the keeper's and the tool's status in /proc of the host.
 
     Returns (difference or "", whether it could be seen at all: a host may hide other processes).
@@ -52,8 +54,9 @@ def look(keeper: int) -> tuple[str, bool]:
         return "", False
     if len(tools) != 1:
         return f"the worker has {len(tools)} processes besides the keeper", True
+    must = {key: wanted for key, wanted in _MUST.items() if key != "CapBnd" or plan.privileges.bounding}
     for status in checked:
-        for key, wanted in _MUST.items():
+        for key, wanted in must.items():
             if status.get(key, "").lstrip("0") != wanted.lstrip("0"):
                 return f"{key} is {status.get(key)} in the kernel's view", True
         if "0" in status.get("Uid", "0").split():

@@ -9,13 +9,12 @@ import base64
 import contextlib
 import os
 import select
-import signal
 import time
 
 from sandbox.meter import Meter
 from sandbox.plan import Plan
-from sandbox.sample import temp_use
 from sandbox.tool import Started
+from sandbox.tree import Tree
 from sandbox.types import Kind
 
 _MIB = 1 << 20
@@ -28,8 +27,9 @@ _CHUNK = 1 << 16
 class Collector:
     """One tool's run. Made before the keeper's filter is on, `run` after."""
 
-    def __init__(self, plan: Plan, started: Started, proc: int, alive: int) -> None:
+    def __init__(self, plan: Plan, started: Started, tree: Tree, alive: int, scratch: str) -> None:
         self._limits = plan.limits
+        self._tree = tree
         self._started = started
         self._alive = alive
         self._room = plan.limits.output_mb * _MIB
@@ -38,7 +38,7 @@ class Collector:
         self._input = memoryview(b"")
         self._status: int | None = None
         self._stopped: Kind | None = None
-        self._meter = Meter(plan.limits, proc)
+        self._meter = Meter(plan.limits, tree, scratch)
         self._poller = select.poll()
         for descriptor in (started.stdout, started.stderr):
             os.set_blocking(descriptor, False)
@@ -74,8 +74,9 @@ class Collector:
 
     def _pump(self, seconds: float) -> None:
         for descriptor, _events in self._poller.poll(seconds * 1000 + 1):
-            if descriptor == self._alive:
-                os._exit(0)  # the launcher is gone; our death ends the rest
+            if descriptor == self._alive:  # the launcher is gone
+                self._tree.end()  # in a pid namespace our death alone would do
+                os._exit(0)
             elif descriptor == self._started.stdin:
                 self._feed()
             elif descriptor in self._kept:
@@ -125,16 +126,10 @@ class Collector:
                     self._status = status
 
     def _end_tree(self) -> None:
-        """Kill and reap until this process is alone, then take what is left in the pipes: nobody can write any more."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                break
-            if pid == self._started.pid and self._status is None:
-                self._status = status
+        """When this process is alone, take what is left in the pipes: nobody can write any more."""
+        ended = self._tree.end()
+        if self._status is None:
+            self._status = ended.get(self._started.pid)
         for descriptor in self._kept:
             with contextlib.suppress(OSError, KeyError):
                 while self._read(descriptor):
@@ -142,7 +137,7 @@ class Collector:
 
     def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
         self._meter.finish()
-        temp = temp_use(self._limits.file_mb * _MIB)
+        temp = self._meter.temp()
         stdout, stderr = self._started.stdout, self._started.stderr
         return {
             "token": call["token"],

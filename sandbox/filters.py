@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sandbox import abi
@@ -48,8 +48,16 @@ _PRCTLS = (
 )
 
 
-def tool_filter(allowed: Iterable[str], *, processes: bool, socket_pairs: bool = False) -> bytes:
+def tool_filter(
+    allowed: Iterable[str],
+    *,
+    processes: bool,
+    socket_pairs: bool = False,
+    denied: Collection[str] = frozenset(),
+) -> bytes:
     """The filter of a tool. `processes`: whether it may start others; threads are always allowed.
+
+    `denied`: names that are refused although they are allowed elsewhere, because no namespace bounds them here.
 
     `socket_pairs`: connected pairs of Unix stream sockets, as event loops use them to wake themselves. Such a pair has
     no address, cannot be given one (no bind, no connect, no address in sendto) and passes no descriptors (no sendmsg).
@@ -57,26 +65,14 @@ def tool_filter(allowed: Iterable[str], *, processes: bool, socket_pairs: bool =
     seccomp = _pyseccomp()
     built = _start(seccomp, _ERRNO | errno.EPERM)
     for name in allowed:
-        _add(seccomp, built, seccomp.ALLOW, name)
+        if name not in denied:
+            _add(seccomp, built, seccomp.ALLOW, name)
+        elif name.endswith("xattr"):  # programs take it as "this file system has none"
+            _add(seccomp, built, _ERRNO | errno.EOPNOTSUPP, name)
     _add_processes(seccomp, built, processes=processes)
     if socket_pairs:
         _add_socket_pairs(seccomp, built)
-    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
-    low = seccomp.Arg
-    for code in (*_IOCTLS.values(), _IOCTLS_WINDOW):
-        _add(seccomp, built, seccomp.ALLOW, "ioctl", low(1, seccomp.MASKED_EQ, _LOW_32, code))
-    for code in _PRCTLS:
-        _add(seccomp, built, seccomp.ALLOW, "prctl", low(0, seccomp.MASKED_EQ, _LOW_32, code))
-    for code in _FCNTLS:
-        _add(seccomp, built, seccomp.ALLOW, "fcntl", low(1, seccomp.MASKED_EQ, _LOW_32, code))
-    for kind in _MAPPINGS:
-        _add(seccomp, built, seccomp.ALLOW, "mmap", low(3, seccomp.MASKED_EQ, _MAPPING_BITS, kind))
-    own = low(0, seccomp.MASKED_EQ, _LOW_32, 0)
-    _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(2, seccomp.EQ, 0))  # a question
-    for number in _LIMITS:
-        _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(1, seccomp.MASKED_EQ, _LOW_32, number))
-    for name, position in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
-        _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _SET_ID_BITS, 0))
+    _add_by_argument(seccomp, built, denied)
     return _prologue() + _export(built)
 
 
@@ -101,6 +97,28 @@ def front_filter(denied: Iterable[str]) -> bytes:
     no_thread = seccomp.Arg(0, seccomp.MASKED_EQ, abi.CLONE_THREAD, 0)
     _add(seccomp, built, _ERRNO | errno.EPERM, "clone", no_thread)
     return _export(built)
+
+
+def _add_by_argument(seccomp: Any, built: SyscallFilter, denied: Collection[str]) -> None:
+    """Calls of which only some uses are allowed."""
+    low = seccomp.Arg
+    for name, position, codes in (
+        ("ioctl", 1, (*_IOCTLS.values(), _IOCTLS_WINDOW)),
+        ("prctl", 0, _PRCTLS),
+        ("fcntl", 1, _FCNTLS),
+    ):
+        for code in codes:
+            _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _LOW_32, code))
+    for kind in _MAPPINGS:
+        _add(seccomp, built, seccomp.ALLOW, "mmap", low(3, seccomp.MASKED_EQ, _MAPPING_BITS, kind))
+    own = low(0, seccomp.MASKED_EQ, _LOW_32, 0)
+    _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(2, seccomp.EQ, 0))  # a question
+    for number in _LIMITS:
+        _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(1, seccomp.MASKED_EQ, _LOW_32, number))
+    for name, position in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
+        if name not in denied:
+            _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _SET_ID_BITS, 0))
+    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
 
 
 def _add_processes(seccomp: Any, built: SyscallFilter, *, processes: bool) -> None:

@@ -21,22 +21,15 @@ import socket
 import struct
 from dataclasses import dataclass, field
 
-from sandbox import abi, syscalls, wire, worker
+from sandbox import abi, probing, syscalls, wire, worker
 from sandbox.errors import WireError
 from sandbox.plan import Plan, from_json
+from sandbox.scratch import Scratch
 from sandbox.slots import Slots, StepFailed
-from sandbox.steps.identity import write_maps
+from sandbox.steps.identity import base, write_maps
+from sandbox.tree import end_orphans
 from sandbox.wire import Message, Packet
 
-NAMESPACES = (
-    abi.CLONE_NEWUSER
-    | abi.CLONE_NEWNS
-    | abi.CLONE_NEWPID
-    | abi.CLONE_NEWNET
-    | abi.CLONE_NEWIPC
-    | abi.CLONE_NEWUTS
-    | abi.CLONE_NEWCGROUP
-)
 _MAX_PLANS = 1024
 _MAX_WORKERS = 72  # more than a policy allows calls (64) and the front keeps staged (4)
 
@@ -48,6 +41,7 @@ class Worker:
     call: int
     pid: int
     slot: int
+    scratch: str = ""
 
 
 @dataclass
@@ -56,6 +50,8 @@ class State:
 
     link: socket.socket
     slots: Slots
+    scratch: Scratch = field(default_factory=Scratch)
+    reaper: bool = False  # without pid namespaces what a dead keeper leaves behind becomes ours
     plans: list[Plan] = field(default_factory=list)
     sealed: bool = False
     workers: dict[int, Worker] = field(default_factory=dict)
@@ -71,18 +67,34 @@ def main(descriptor: int) -> None:
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
-    state = State(link, Slots(alive_reader, alive_writer))
+    facts = probing.look(_base())
+    state = State(link, Slots(alive_reader, alive_writer, facts.base), reaper=facts.namespaces == "none")
+    if state.reaper:
+        syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
+    told = {**facts.as_json(), "cgroup": "none", "cgroup_why": "not used"}
+    _send(state, Message(Packet.HOST, payload=json.dumps(told).encode()))
     gc.freeze()  # what exists now is never collected, so that workers do not copy its pages
     gc.disable()
     poller = select.poll()
     poller.register(link.fileno(), select.POLLIN)
-    while True:
-        for ready, _events in poller.poll():
-            if ready == link.fileno():
-                if not _serve(state, poller):
-                    return
-            else:
-                _reap(state, poller, ready)
+    try:
+        while True:
+            for ready, _events in poller.poll():
+                if ready == link.fileno():
+                    if not _serve(state, poller):
+                        return
+                else:
+                    _reap(state, poller, ready)
+    finally:
+        _end(state)
+
+
+def _base() -> int:
+    """First kernel id of the workers when this is root."""
+    if os.geteuid() != 0:
+        return 0
+    with open("/proc/self/uid_map", "rb") as file:
+        return base(file.read().decode("ascii"), os.getpid())
 
 
 def _serve(state: State, poller: select.poll) -> bool:
@@ -127,7 +139,7 @@ def _register(state: State, message: Message) -> None:
     except (ValueError, TypeError, KeyError, RecursionError) as problem:
         raise WireError(f"plan: {problem}") from None
     try:
-        if plan.identity.slots:
+        if plan.identity.slots and plan.in_namespaces:
             state.slots.hold(plan)
     except OSError as problem:
         _send(state, _failed(message.call, "mounts", problem))
@@ -138,40 +150,44 @@ def _register(state: State, message: Message) -> None:
 
 def _start(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
     plan = state.plans[message.plan]
-    step = "mounts"
+    step, scratch = "mounts", ""
     try:
         if len(state.workers) >= _MAX_WORKERS:
             raise BlockingIOError(11, f"{_MAX_WORKERS} workers are running")
         slot = state.slots.take({running.slot for running in state.workers.values()})
-        trees = state.slots.trees(plan, slot) if plan.identity.slots else {}
+        if not plan.in_namespaces:
+            scratch = state.scratch.make(message.call, *state.slots.ids(slot))
+        trees = state.slots.trees(plan, slot) if plan.identity.slots and plan.in_namespaces else {}
         step = "namespaces"
-        pid, pidfd = _spawn(state, plan, slot, trees, descriptors)
-    except StepFailed as problem:
-        _send(state, _failed(message.call, problem.step, problem))
-        return
+        pid, pidfd = _spawn(state, plan, (slot, scratch), trees, descriptors)
     except OSError as problem:
-        _send(state, _failed(message.call, step, problem))
+        if scratch:
+            state.scratch.remove(scratch)
+        _send(
+            state, _failed(message.call, problem.step if isinstance(problem, StepFailed) else step, problem)
+        )
         return
-    state.workers[pidfd] = Worker(message.call, pid, slot)
+    state.workers[pidfd] = Worker(message.call, pid, slot, scratch)
     poller.register(pidfd, select.POLLIN)
     _send(state, Message(Packet.STARTED, message.plan, message.call, struct.pack("!I", pid)))
 
 
 def _spawn(
-    state: State, plan: Plan, slot: int, trees: dict[str, int], descriptors: list[int]
+    state: State, plan: Plan, place: tuple[int, str], trees: dict[str, int], descriptors: list[int]
 ) -> tuple[int, int]:
-    """Clone a keeper into all namespaces and map its ids. A keeper that cannot be mapped is killed."""
+    """Clone a keeper into its namespaces and map its ids. A keeper that cannot be mapped is killed."""
     ready: tuple[int, ...] = ()
+    slot, scratch = place
+    ids = state.slots.ids(slot)
     try:
         ready = ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
-        pid, pidfd = syscalls.spawn(NAMESPACES)
+        pid, pidfd = syscalls.spawn(probing.FLAGS[plan.identity.namespaces])
         if pid == 0:
-            worker.main(
-                plan, worker.Given(descriptors[0], descriptors[1], state.slots.alive, ready_reader, trees)
-            )
+            go, report = descriptors
+            worker.main(plan, worker.Given(go, report, state.slots.alive, ready_reader, trees, ids, scratch))
         try:
-            uid, gid = state.slots.ids(slot, slots=plan.identity.slots)
-            write_maps(pid, uid, gid, slots=plan.identity.slots)
+            if plan.identity.namespaces == "user":
+                write_maps(pid, *ids, slots=plan.identity.slots)
             os.write(ready_writer, b"1")
         except OSError as problem:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -185,12 +201,36 @@ def _spawn(
 
 
 def _reap(state: State, poller: select.poll, pidfd: int) -> None:
-    """A keeper is gone, and with pid 1 every process of its namespace: the kernel has reaped them before it."""
+    """A keeper is gone, and with pid 1 every process of its namespace: the kernel has reaped them before it.
+
+    Without a pid namespace a keeper ends them itself; those of one that was killed are ended here.
+    """
     running = state.workers.pop(pidfd)
     poller.unregister(pidfd)
     _, status = os.waitpid(running.pid, 0)
     os.close(pidfd)
+    _clear(state, running)
     _send(state, Message(Packet.ENDED, 0, running.call, struct.pack("!i", status)))
+
+
+def _clear(state: State, ended: Worker) -> None:
+    """What a worker may have left outside of namespaces: processes, then its temporary folder."""
+    if state.reaper:
+        end_orphans(frozenset(str(running.pid) for running in state.workers.values()))
+    if ended.scratch:
+        state.scratch.remove(ended.scratch)
+
+
+def _end(state: State) -> None:
+    """The front is gone: end all workers, wait for them, and leave nothing behind."""
+    for pidfd in state.workers:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    for running in state.workers.values():
+        os.waitpid(running.pid, 0)
+    if state.reaper:
+        end_orphans(frozenset())
+    state.scratch.close()
 
 
 def _failed(call: int, step: str, problem: OSError) -> Message:

@@ -7,28 +7,32 @@ from __future__ import annotations
 
 import resource
 
-from sandbox.sample import Sample, sample, shared_memory
+from sandbox.sample import Sample, Temp, sample, scratch_use, shared_memory, temp_use
+from sandbox.tree import Tree
 from sandbox.types import Kind, Limits
 
 _MIB = 1 << 20
 
 
 class Meter:
-    """Peaks so far: `memory` in bytes, `processes` with threads, `open_files` of one process, `cpu` in seconds."""
+    """Peaks so far: `memory` in bytes, `processes` with threads, `open_files` of one process, `cpu` in seconds.
 
-    def __init__(self, limits: Limits, proc: int) -> None:
-        self._limits, self._proc = limits, proc
-        self._last: dict[int, float] = {}
+    scratch: the temporary folder where it is one of the host's; nothing else bounds what is put there.
+    """
+
+    def __init__(self, limits: Limits, tree: Tree, scratch: str) -> None:
+        self._limits, self._tree, self._scratch = limits, tree, scratch
+        self._last: dict[str, float] = {}
         self._ended = 0.0
         self.memory, self.processes, self.open_files, self.cpu = 0, 0, 0, 0.0
 
     def look(self) -> Kind | None:
         """Take a sample; the limit that is passed, if one is."""
-        now = sample(self._proc, count_files=self.open_files < self._limits.open_files)
+        now = sample(self._tree, count_files=self.open_files < self._limits.open_files)
         limit = self._limits.memory_mb * _MIB
         memory = now.memory
         if memory > limit and now.processes > 1:
-            memory = shared_memory(self._proc, now)
+            memory = shared_memory(self._tree.proc, now)
         self.memory = max(self.memory, memory)
         self.processes = max(self.processes, now.processes)
         self.open_files = max(self.open_files, now.open_files)
@@ -37,7 +41,16 @@ class Meter:
             return Kind.OUT_OF_MEMORY
         if now.processes > self._limits.processes:
             return Kind.TOO_MANY_PROCESSES
-        return Kind.OUT_OF_CPU if self.cpu > self._limits.cpu_seconds else None
+        if self.cpu > self._limits.cpu_seconds:
+            return Kind.OUT_OF_CPU
+        return Kind.TEMP_FULL if self._scratch and self.temp().full else None
+
+    def temp(self) -> Temp:
+        """What the temporary folder holds."""
+        file_limit = self._limits.file_mb * _MIB
+        if self._scratch:
+            return scratch_use(self._scratch, self._limits.tmp_mb * _MIB, file_limit)
+        return temp_use(file_limit)
 
     def finish(self) -> None:
         """When every process has been reaped: the kernel's own sum counts too."""
@@ -47,8 +60,8 @@ class Meter:
         """Two sums, the higher counts: the kernel's, which knows the shortest process but not those that nobody waited
         for (SIGCHLD ignored), and our own, which knows those if a sample saw them.
         """
-        own = {pid: one.cpu for pid, one in now.each.items()}
-        self._ended += sum(seconds for pid, seconds in self._last.items() if pid not in own)
+        own = {name: one.cpu for name, one in now.each.items()}
+        self._ended += sum(seconds for name, seconds in self._last.items() if name not in own)
         self._last = own
         running = sum(own.values())
         waited_for = sum(one.children_cpu for one in now.each.values())

@@ -3,7 +3,7 @@
 Used in every process. A plan prints as JSON (`explain`), crosses to the launcher as JSON, and is never changed
 afterwards. The order of the steps stands here and nowhere else:
 
-    launcher   Namespaces   clone3 with all seven, so that no process of a call exists outside them; then the id maps
+    launcher   Namespaces   clone3 with all that the rung has, so that no process of a call exists outside; the id maps
     keeper     Descriptors  first, a leaked descriptor beats every later layer
                Identity     before the mounts, so that they belong to the inside user
                Mounts       needs the capabilities that Privileges takes away
@@ -13,7 +13,11 @@ afterwards. The order of the steps stands here and nowhere else:
     tool       Descriptors  three pipes and nothing else
                Limits       inside the user namespace, where RLIMIT_NPROC has a budget of its own
                Landlock     after the mounts (mount is refused afterwards), needs no_new_privs
+               Signals      (no pid namespace) only to itself
                Seccomp      last, because it denies what the steps before it need
+
+Without namespaces (rung no-namespaces) there are no Mounts; the keeper takes a Landlock domain of its own before it
+forks the tool, so that it can read no more than the tool may, and /proc.
 """
 
 from __future__ import annotations
@@ -25,9 +29,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.steps.identity import Identity
+from sandbox.steps.identity import INSIDE, Identity
 from sandbox.steps.keyring import Keyring
-from sandbox.steps.landlock import Landlock
+from sandbox.steps.landlock import SIGNALS_SINCE, Landlock
 from sandbox.steps.limits import ResourceLimits
 from sandbox.steps.mounts import MOUNTED, Mount, Mounts
 from sandbox.steps.privileges import Privileges
@@ -60,6 +64,8 @@ class Plan:
     root_at: str
     processes: str
     socket_pairs: bool
+    rung: str
+    lost: tuple[str, ...]
     limits: Limits
     identity: Identity
     mounts: Mounts
@@ -81,14 +87,30 @@ class Plan:
 
     def expected(self) -> dict[str, object]:
         """What an honest attestation of this plan says, as far as it is known beforehand."""
+        mounted = self.in_namespaces
         return {
-            "uid": 1000,
             "capabilities": 0,
             "no_new_privs": True,
             "landlock_abi": self.landlock.version,
             "seccomp": self.seccomp.digest,
-            "mounts": sum(mount.kind in MOUNTED for mount in self.mounts.mounts),
+            "mounts": sum(mount.kind in MOUNTED for mount in self.mounts.mounts) if mounted else None,
+            **({"uid": INSIDE} if self.identity.namespaces == "user" else {}),
         }
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether a call has a file system and a pid namespace of its own."""
+        return self.identity.namespaces != "none"
+
+    @property
+    def has_proc(self) -> bool:
+        """Whether a /proc of the call's own stands inside."""
+        return any(mount.kind == "proc" for mount in self.mounts.mounts)
+
+    @property
+    def only_self(self) -> bool:
+        """Whether the tool may signal nobody but itself: it shares its pid namespace, and no Landlock scope helps."""
+        return not self.in_namespaces and (self.processes == "none" or self.landlock.version < SIGNALS_SINCE)
 
 
 def from_json(document: dict[str, Any]) -> Plan:

@@ -156,6 +156,14 @@ def clear_capabilities() -> None:
     _invoke("capset", header, struct.pack("=6I", 0, 0, 0, 0, 0, 0))
 
 
+def regain_capabilities() -> None:
+    """capset(2): everything that is permitted becomes effective again, as after a change of ids with PR_SET_KEEPCAPS."""
+    _, permitted, inheritable = capabilities()
+    low = (permitted & 0xFFFFFFFF, permitted & 0xFFFFFFFF, inheritable & 0xFFFFFFFF)
+    high = (permitted >> 32, permitted >> 32, inheritable >> 32)
+    _invoke("capset", struct.pack("=Ii", abi.CAPABILITY_VERSION_3, 0), struct.pack("=6I", *low, *high))
+
+
 def capabilities() -> tuple[int, int, int]:
     """capget(2) of this thread: (effective, permitted, inheritable) as bit sets."""
     header = ctypes.create_string_buffer(struct.pack("=Ii", abi.CAPABILITY_VERSION_3, 0), 8)

@@ -6,16 +6,19 @@ until the keeper says what to run; the program that it becomes holds descriptors
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import os
+import signal
 from dataclasses import dataclass
 from typing import NoReturn
 
-from sandbox import wire
+from sandbox import abi, syscalls, wire
 from sandbox.plan import Plan
-from sandbox.steps import descriptors
+from sandbox.steps import descriptors, signals
 
 _FACTS_LIMIT = 64 * 1024
+_TEMP = "/tmp"  # noqa: S108 - as plans call it
 _NICE = 5  # below the keeper, which has to see in time what the tool uses
 _EXEC, _FACTS = 3, 4  # descriptors in the tool's process; both close on execve
 
@@ -41,13 +44,16 @@ class Started:
     facts: int
 
 
-def fork(plan: Plan) -> Started:
-    """Fork the tool's process. It applies its steps and waits; `facts` says how that went."""
+def fork(plan: Plan, scratch: str) -> Started:
+    """Fork the tool's process. It applies its steps and waits; `facts` says how that went.
+
+    scratch: the temporary folder where it is not /tmp inside, else "".
+    """
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(5)]
     stdin, stdout, stderr, words, facts_pipe = pipes
-    pid = os.fork()
+    keeper, pid = os.getpid(), os.fork()
     if pid == 0:
-        _become(plan, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]))
+        _become(_placed(plan, scratch), keeper, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]))
     for descriptor in (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]):
         os.close(descriptor)
     return Started(pid, os.pidfd_open(pid), stdin[1], stdout[0], stderr[0], words[1], facts_pipe[0])
@@ -83,17 +89,39 @@ def _raise_failure(document: dict[str, object]) -> None:
         raise ToolFailed(str(failed[0]), int(failed[1]), str(failed[2]))
 
 
-def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
+def _placed(plan: Plan, scratch: str) -> Plan:
+    """The plan with its temporary folder where this call has it."""
+    if not scratch:
+        return plan
+    moved = tuple(
+        (name, scratch + value[len(_TEMP) :] if value == _TEMP or value.startswith(_TEMP + "/") else value)
+        for name, value in plan.environment
+    )
+    return dataclasses.replace(plan, environment=moved, landlock=plan.landlock.moved(scratch))
+
+
+def _die_with_keeper(keeper: int) -> None:
+    """Where no pid namespace does it. The check comes after: the keeper may have ended before the signal was asked for."""
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != keeper:
+        os._exit(0)
+
+
+def _become(plan: Plan, keeper: int, ends: tuple[int, ...]) -> NoReturn:
     step, facts_end = "descriptors", ends[4]
     try:
         facts_end = _duplicate_above(facts_end)  # where _arrange overwrites nothing; it closes it at its end
         _arrange(ends)
         step, facts_end = "limits", _FACTS
+        if not plan.in_namespaces:
+            _die_with_keeper(keeper)
         os.nice(_NICE)
         found = plan.resources.apply()
         step = "landlock"
         found.update(plan.landlock.apply())
         step = "seccomp"
+        if plan.only_self:
+            found.update(signals.only_self())
         found.update(plan.seccomp.apply())
         step = "go"
         os.write(_FACTS, wire.frame(found))
@@ -101,7 +129,7 @@ def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
         if words is None:
             os._exit(0)
         step = "cwd"
-        os.chdir(os.path.join(plan.root_at, str(words["cwd"])))
+        _enter(plan, str(words["cwd"]))
         step = "exec"
         _execute(plan, words["argv"])
     except OSError as problem:
@@ -112,6 +140,27 @@ def _become(plan: Plan, ends: tuple[int, ...]) -> NoReturn:
         os.write(facts_end, wire.frame({"failed": [step, code, detail[:500]]}))
     finally:
         os._exit(127)
+
+
+def _enter(plan: Plan, folder: str) -> None:
+    """The working folder, below the root. Where the root is the host's own, no link may lead out of it."""
+    if plan.in_namespaces:
+        os.chdir(os.path.join(plan.root_at, folder))
+        return
+    root = os.open(plan.root_at, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(root)
+    if (plan.root_at, found.st_dev, found.st_ino) not in plan.landlock.known:
+        raise PermissionError(1, "the root folder is not what was there at start-up")
+    if not os.access(plan.root_at, os.R_OK | os.X_OK):
+        raise PermissionError(13, "the worker's own user cannot read the root folder")
+    os.fchdir(
+        syscalls.openat2(
+            root,
+            os.fsencode(folder),
+            os.O_PATH | os.O_DIRECTORY,
+            abi.RESOLVE_BENEATH | abi.RESOLVE_NO_MAGICLINKS,
+        )
+    )
 
 
 def _execute(plan: Plan, tail: object) -> NoReturn:

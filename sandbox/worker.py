@@ -1,9 +1,10 @@
-"""The keeper: pid 1 of one call's namespaces. Builds the cage, proves it, starts the tool, collects, reports, dies.
+"""The keeper: pid 1 of one call's namespaces, where the host has them. Builds the cage, proves it, starts the tool, collects, reports, dies.
 
 SECURITY: it runs as the inside user, without privileges from the step of that name on, and under a filter of its own
 before it reads the call. It alone holds the report pipe; the tool holds nothing but its three standard pipes. When the
-keeper dies for any reason, the kernel kills everything in its pid namespace. There is no way back: a step that fails is
-reported by name and the keeper exits; nothing is retried with less.
+keeper dies for any reason, the kernel kills everything in its pid namespace; without one it is the reaper of all that the
+tool starts, and ends it before it ends itself. There is no way back: a step that fails is reported by name and the
+keeper exits; nothing is retried with less.
 """
 
 from __future__ import annotations
@@ -17,19 +18,24 @@ from typing import NoReturn
 from sandbox import abi, collect, syscalls, tool, wire
 from sandbox.plan import Plan
 from sandbox.steps import descriptors, mounts
+from sandbox.tree import Tree, children_of
 
 _FAILED_EXIT = 70  # EX_SOFTWARE; only the launcher sees it
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Descriptors from the launcher: go pipe, report pipe, liveness of the launcher, "maps are written", trees."""
+    """From the launcher: descriptors of the go pipe, the report pipe, the launcher's liveness, "maps are written" and of
+    trees; the ids outside; the temporary folder, where the call has none of its own ("" where it has).
+    """
 
     go: int
     report: int
     alive: int
     ready: int
     trees: dict[str, int]
+    ids: tuple[int, int]
+    scratch: str = ""
 
 
 class Step:
@@ -54,13 +60,13 @@ def main(plan: Plan, given: Given) -> NoReturn:
 
 
 def _run(plan: Plan, given: Given, step: Step) -> None:
-    facts, proc, oom_score = _confine(plan, given, step)
+    facts, tree, oom_score = _confine(plan, given, step)
     step.name = "tool"
-    started = tool.fork(plan)
+    started = tool.fork(plan, given.scratch)
     os.pwrite(oom_score, b"500", 0)  # the tool keeps 1000: it goes first, and the keeper can still report
     os.close(oom_score)
     facts.update(tool.facts(started))
-    collector = collect.Collector(plan, started, proc, given.alive)
+    collector = collect.Collector(plan, started, tree, given.alive, given.scratch)
     step.name = "keeper_seccomp"
     plan.keeper_seccomp.apply()
     wire.write_all(given.report, wire.frame({"attested": facts}))
@@ -77,8 +83,8 @@ def _run(plan: Plan, given: Given, step: Step) -> None:
     wire.write_all(given.report, wire.frame({"report": report}))
 
 
-def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], int, int]:
-    """The keeper's steps in their order. Returns the facts that were read back, its proc and its oom_score_adj."""
+def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], Tree, int]:
+    """The keeper's steps in their order. Returns the facts that were read back, its tree and its oom_score_adj."""
     descriptors.close_all_but((given.go, given.report, given.alive, given.ready, *given.trees.values()))
     _null_standard_descriptors()
     descriptors.reset_signals()
@@ -89,16 +95,33 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], i
     os.close(given.ready)
     oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     os.write(oom_score, b"1000")
-    facts = plan.identity.apply()
-    _die_with_launcher(given.alive)
-    step.name = "mounts"
-    facts.update(plan.mounts.apply(given.trees))
-    proc = mounts.private_proc()
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    facts = plan.identity.apply(*given.ids)
+    _die_with_launcher(plan, given.alive)
+    if plan.in_namespaces:
+        step.name = "mounts"
+        facts.update(plan.mounts.apply(given.trees, proc))
+    tree = _tree(plan, proc)
     step.name = "keyring"
     facts.update(plan.keyring.apply())
     step.name = "privileges"
     facts.update(plan.privileges.apply())
-    return facts, proc, oom_score
+    if not plan.in_namespaces:
+        step.name = "landlock"
+        plan.landlock.moved(given.scratch).around("/proc").apply()
+    return facts, tree, oom_score
+
+
+def _tree(plan: Plan, proc: int) -> Tree:
+    """How the processes of the call are found: in a proc of its own, or below this process in the host's."""
+    if plan.has_proc and plan.in_namespaces:
+        os.close(proc)
+        return Tree(mounts.private_proc(), "1", own=True)
+    found = Tree(proc, os.readlink("self", dir_fd=proc), own=False)
+    children_of(proc, found.top)  # OSError when this kernel does not tell
+    if not plan.in_namespaces:
+        syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
+    return found
 
 
 def _null_standard_descriptors() -> None:
@@ -109,9 +132,13 @@ def _null_standard_descriptors() -> None:
         os.set_inheritable(number, True)
 
 
-def _die_with_launcher(alive: int) -> None:
-    """The signal is cleared by a change of ids, so it is set after; the pipe tells whether it was too late."""
-    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+def _die_with_launcher(plan: Plan, alive: int) -> None:
+    """The signal is cleared by a change of ids, so it is set after; the pipe tells whether it was too late.
+
+    A keeper whose death would not end all that the tool has started must live to do so: it watches the pipe instead.
+    """
+    if plan.in_namespaces or plan.processes == "none":
+        syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
     poller = select.poll()
     poller.register(alive, select.POLLHUP)
     if poller.poll(0):

@@ -46,10 +46,11 @@ def add_to(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the call; the exit code says what became of it."""
-    supervisor = Supervisor(spawn.launcher())
+    launcher = spawn.launcher()
+    supervisor = Supervisor(launcher)
     try:
         settings = config.read(common.flags(options))
-        prepared = prepare(settings.policy, host.probe())
+        prepared = prepare(settings.policy, host.probe(launcher))
         supervisor.register(prepared.plans.values())
         return asyncio.run(_call(options, settings, prepared, supervisor))
     finally:
@@ -60,7 +61,7 @@ async def _call(
     options: argparse.Namespace, settings: Config, prepared: Prepared, supervisor: Supervisor
 ) -> int:
     supervisor.attach(asyncio.get_running_loop())
-    lockdown.lock(lockdown.program())
+    lockdown.lock(lockdown.program(), landlock=prepared.host.landlock > 0)
     catalog = Catalog(prepared.tools)
     if options.tool not in catalog.by_name:
         catalog = catalog.merged(await describe(settings.policy.catalogs, supervisor))

@@ -6,6 +6,7 @@ has a budget of its own only when the limit is set inside.
 
 from __future__ import annotations
 
+import os
 import resource
 from dataclasses import dataclass
 
@@ -20,12 +21,16 @@ _SPARE_MEMORY = (
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """Pairs of RLIMIT name and value; soft and hard are the same unless stated in `apply`."""
+    """Pairs of RLIMIT name and value; soft and hard are the same unless stated in `apply`.
+
+    shared  the kernel counts processes per user and the user has others: what runs already is added to the limit.
+    """
 
     values: tuple[tuple[str, int], ...]
+    shared: bool = False
 
     @classmethod
-    def build(cls, limits: Limits) -> ResourceLimits:
+    def build(cls, limits: Limits, *, shared: bool = False) -> ResourceLimits:
         """From the limits of a profile."""
         return cls(
             (
@@ -44,13 +49,17 @@ class ResourceLimits:
                 ("RLIMIT_RTPRIO", 0),
                 ("RLIMIT_SIGPENDING", 256),
                 ("RLIMIT_STACK", 8 * MIB),
-            )
+            ),
+            shared,
         )
 
     def apply(self) -> dict[str, object]:
         """Set all; a lower hard limit of the caller stays. The CPU limit has a second hard limit one second later."""
-        for name, value in self.values:
+        for name, wanted in self.values:
+            value = wanted
             number = getattr(resource, name)
+            if name == "RLIMIT_NPROC" and self.shared:
+                value += _running(os.getuid())
             hard = resource.getrlimit(number)[1]
             bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
             later = (
@@ -64,3 +73,16 @@ class ResourceLimits:
                 name[7:].lower(): resource.getrlimit(getattr(resource, name))[0] for name, _ in self.values
             }
         }
+
+
+def _running(uid: int) -> int:
+    """Threads of this user now, as far as /proc shows them."""
+    count = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == uid:
+                    count += len(os.listdir(f"/proc/{name}/task"))
+            except OSError:  # it has ended
+                continue
+    return count

@@ -191,7 +191,6 @@ def test_a_launcher_that_fails_at_its_start_is_refused(place: Path, tmp_path: Pa
     path = page(tmp_path)
     fault = Fault(path)
     profile = Profile("sh", ("/bin/sh", "-c"), str(place / "root"), limits=LIMITS)
-    plan = planning.make(profile, host.probe(), compiled_filters())
     before = len(os.listdir("/proc/self/fd"))
     for n in range(1, ENDLESS):
         fault.set("start", n, CODE)
@@ -200,7 +199,7 @@ def test_a_launcher_that_fails_at_its_start_is_refused(place: Path, tmp_path: Pa
             started = spawn.launcher()
         supervisor = Supervisor(started)
         try:
-            supervisor.register([plan])
+            supervisor.register([planning.make(profile, host.probe(started), compiled_filters())])
         except HostRefused:
             assert fault.met
         else:

@@ -22,7 +22,7 @@ from sandbox.types import Call, Outcome, Profile
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     root = str(tmp_path_factory.mktemp("root").resolve())
-    return planning.make(Profile("t", ("/bin/true",), root), host.probe(), compiled_filters())
+    return planning.make(Profile("t", ("/bin/true",), root), host.here(), compiled_filters())
 
 
 def facts(plan: Plan) -> dict[str, object]:
@@ -68,7 +68,7 @@ Worker = Callable[[flight.Flight, Plan, int, int], None]
 
 def fly(plan: Plan, monkeypatch: pytest.MonkeyPatch, worker: Worker) -> tuple[Outcome, int]:
     """Play `worker(flight, plan, go, report)` against a real flight. Returns the outcome and how often it asked to kill."""
-    monkeypatch.setattr(attest, "look", lambda _keeper: ("", True))  # there is no process to look at
+    monkeypatch.setattr(attest, "look", lambda _keeper, _plan: ("", True))  # there is no process to look at
     kills = []
 
     async def play() -> Outcome:
