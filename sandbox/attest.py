@@ -21,7 +21,7 @@ _MUST = {
 
 def compare(facts: dict[str, object], plan: Plan) -> str:
     """Empty when the attested facts are those of the plan, else the first difference."""
-    landlock, seccomp = facts.get("landlock"), facts.get("seccomp")
+    landlock, seccomp, cgroup = facts.get("landlock"), facts.get("seccomp"), facts.get("cgroup")
     said = {
         "uid": facts.get("uid"),
         "capabilities": facts.get("capabilities"),
@@ -29,6 +29,7 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
         "landlock_abi": landlock.get("abi") if isinstance(landlock, dict) else None,
         "seccomp": seccomp.get("sha256") if isinstance(seccomp, dict) else None,
         "mounts": facts.get("mounts"),
+        "cgroup": cgroup.get("version") if isinstance(cgroup, dict) else None,
     }
     for key, wanted in plan.expected().items():
         if said[key] != wanted:

@@ -14,7 +14,6 @@ import time
 from sandbox.meter import Meter
 from sandbox.plan import Plan
 from sandbox.tool import Started
-from sandbox.tree import Tree
 from sandbox.types import Kind
 
 _MIB = 1 << 20
@@ -27,9 +26,9 @@ _CHUNK = 1 << 16
 class Collector:
     """One tool's run. Made before the keeper's filter is on, `run` after."""
 
-    def __init__(self, plan: Plan, started: Started, tree: Tree, alive: int, scratch: str) -> None:
+    def __init__(self, plan: Plan, started: Started, meter: Meter, alive: int) -> None:
         self._limits = plan.limits
-        self._tree = tree
+        self._meter = meter
         self._started = started
         self._alive = alive
         self._room = plan.limits.output_mb * _MIB
@@ -38,7 +37,6 @@ class Collector:
         self._input = memoryview(b"")
         self._status: int | None = None
         self._stopped: Kind | None = None
-        self._meter = Meter(plan.limits, tree, scratch)
         self._poller = select.poll()
         for descriptor in (started.stdout, started.stderr):
             os.set_blocking(descriptor, False)
@@ -70,12 +68,13 @@ class Collector:
             self._reap()
         wall = time.monotonic() - begun
         self._end_tree()
+        self._stopped = self._meter.finish() or self._stopped
         return self._report(call, wall)
 
     def _pump(self, seconds: float) -> None:
         for descriptor, _events in self._poller.poll(seconds * 1000 + 1):
             if descriptor == self._alive:  # the launcher is gone
-                self._tree.end()  # in a pid namespace our death alone would do
+                self._meter.tree.end()  # in a pid namespace our death alone would do
                 os._exit(0)
             elif descriptor == self._started.stdin:
                 self._feed()
@@ -127,7 +126,7 @@ class Collector:
 
     def _end_tree(self) -> None:
         """When this process is alone, take what is left in the pipes: nobody can write any more."""
-        ended = self._tree.end()
+        ended = self._meter.tree.end()
         if self._status is None:
             self._status = ended.get(self._started.pid)
         for descriptor in self._kept:
@@ -136,7 +135,6 @@ class Collector:
                     pass
 
     def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
-        self._meter.finish()
         temp = self._meter.temp()
         stdout, stderr = self._started.stdout, self._started.stderr
         return {

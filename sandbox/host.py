@@ -65,6 +65,8 @@ class Host:
 
     def why(self, layer: str) -> Refusal | None:
         """What was refused about a layer, the last attempt first."""
+        if layer.startswith("cgroup"):
+            return Refusal("cgroup", "cgroup", 0, self.cgroup_why) if self.cgroup_why else None
         asked = "namespaces" if layer == "user namespace" else layer
         return next((found for found in reversed(self.refused) if found.layer == asked), None)
 

@@ -23,12 +23,14 @@ from dataclasses import dataclass, field
 
 from sandbox import abi, probing, syscalls, wire, worker
 from sandbox.errors import WireError
+from sandbox.groups import Groups, find
 from sandbox.plan import Plan, from_json
 from sandbox.scratch import Scratch
 from sandbox.slots import Slots, StepFailed
 from sandbox.steps.identity import base, write_maps
 from sandbox.tree import end_orphans
 from sandbox.wire import Message, Packet
+from sandbox.worker import Given, Place
 
 _MAX_PLANS = 1024
 _MAX_WORKERS = 72  # more than a policy allows calls (64) and the front keeps staged (4)
@@ -40,8 +42,7 @@ class Worker:
 
     call: int
     pid: int
-    slot: int
-    scratch: str = ""
+    place: Place
 
 
 @dataclass
@@ -50,6 +51,7 @@ class State:
 
     link: socket.socket
     slots: Slots
+    groups: Groups
     scratch: Scratch = field(default_factory=Scratch)
     reaper: bool = False  # without pid namespaces what a dead keeper leaves behind becomes ours
     plans: list[Plan] = field(default_factory=list)
@@ -67,11 +69,12 @@ def main(descriptor: int) -> None:
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
-    facts = probing.look(_base())
-    state = State(link, Slots(alive_reader, alive_writer, facts.base), reaper=facts.namespaces == "none")
+    facts, groups = probing.look(_base()), find(os.getppid())
+    slots = Slots(alive_reader, alive_writer, facts.base)
+    state = State(link, slots, groups, reaper=facts.namespaces == "none")
     if state.reaper:
         syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
-    told = {**facts.as_json(), "cgroup": "none", "cgroup_why": "not used"}
+    told = {**facts.as_json(), "cgroup": groups.kind, "cgroup_why": groups.why}
     _send(state, Message(Packet.HOST, payload=json.dumps(told).encode()))
     gc.freeze()  # what exists now is never collected, so that workers do not copy its pages
     gc.disable()
@@ -150,41 +153,49 @@ def _register(state: State, message: Message) -> None:
 
 def _start(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
     plan = state.plans[message.plan]
-    step, scratch = "mounts", ""
+    place = Place()
     try:
         if len(state.workers) >= _MAX_WORKERS:
             raise BlockingIOError(11, f"{_MAX_WORKERS} workers are running")
-        slot = state.slots.take({running.slot for running in state.workers.values()})
-        if not plan.in_namespaces:
-            scratch = state.scratch.make(message.call, *state.slots.ids(slot))
-        trees = state.slots.trees(plan, slot) if plan.identity.slots and plan.in_namespaces else {}
-        step = "namespaces"
-        pid, pidfd = _spawn(state, plan, (slot, scratch), trees, descriptors)
+        place.slot = state.slots.take({running.place.slot for running in state.workers.values()})
+        _prepare(state, plan, message.call, place)
+        pid, pidfd = _spawn(state, plan, place, descriptors)
     except OSError as problem:
-        if scratch:
-            state.scratch.remove(scratch)
+        _clear(state, place)
         _send(
-            state, _failed(message.call, problem.step if isinstance(problem, StepFailed) else step, problem)
+            state,
+            _failed(message.call, problem.step if isinstance(problem, StepFailed) else "mounts", problem),
         )
         return
-    state.workers[pidfd] = Worker(message.call, pid, slot, scratch)
+    finally:
+        place.close()
+    state.workers[pidfd] = Worker(message.call, pid, place)
     poller.register(pidfd, select.POLLIN)
     _send(state, Message(Packet.STARTED, message.plan, message.call, struct.pack("!I", pid)))
 
 
-def _spawn(
-    state: State, plan: Plan, place: tuple[int, str], trees: dict[str, int], descriptors: list[int]
-) -> tuple[int, int]:
+def _prepare(state: State, plan: Plan, call: int, place: Place) -> None:
+    """What a worker needs that only the launcher can make."""
+    if not plan.in_namespaces:
+        place.scratch = state.scratch.make(call, *state.slots.ids(place.slot))
+    elif plan.identity.slots:
+        place.trees = state.slots.trees(plan, place.slot)
+    try:
+        place.leaf = state.groups.leaf(call, plan.cgroup)
+    except OSError as problem:
+        raise StepFailed("cgroup", problem) from None
+
+
+def _spawn(state: State, plan: Plan, place: Place, descriptors: list[int]) -> tuple[int, int]:
     """Clone a keeper into its namespaces and map its ids. A keeper that cannot be mapped is killed."""
     ready: tuple[int, ...] = ()
-    slot, scratch = place
-    ids = state.slots.ids(slot)
+    ids = state.slots.ids(place.slot)
     try:
         ready = ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
         pid, pidfd = syscalls.spawn(probing.FLAGS[plan.identity.namespaces])
         if pid == 0:
             go, report = descriptors
-            worker.main(plan, worker.Given(go, report, state.slots.alive, ready_reader, trees, ids, scratch))
+            worker.main(plan, Given(go, report, state.slots.alive, ready_reader, ids, place))
         try:
             if plan.identity.namespaces == "user":
                 write_maps(pid, *ids, slots=plan.identity.slots)
@@ -195,8 +206,12 @@ def _spawn(
             os.close(pidfd)
             raise StepFailed("identity", problem) from None
         return pid, pidfd
+    except StepFailed:
+        raise
+    except OSError as problem:
+        raise StepFailed("namespaces", problem) from None
     finally:
-        for descriptor in (*ready, *trees.values()):
+        for descriptor in ready:
             os.close(descriptor)
 
 
@@ -209,16 +224,17 @@ def _reap(state: State, poller: select.poll, pidfd: int) -> None:
     poller.unregister(pidfd)
     _, status = os.waitpid(running.pid, 0)
     os.close(pidfd)
-    _clear(state, running)
+    _clear(state, running.place)
     _send(state, Message(Packet.ENDED, 0, running.call, struct.pack("!i", status)))
 
 
-def _clear(state: State, ended: Worker) -> None:
-    """What a worker may have left outside of namespaces: processes, then its temporary folder."""
+def _clear(state: State, place: Place) -> None:
+    """What a worker may have left: processes (where no namespace holds them), its temporary folder, its cgroup."""
     if state.reaper:
         end_orphans(frozenset(str(running.pid) for running in state.workers.values()))
-    if ended.scratch:
-        state.scratch.remove(ended.scratch)
+    if place.scratch:
+        state.scratch.remove(place.scratch)
+    state.groups.remove(place.leaf)
 
 
 def _end(state: State) -> None:
@@ -231,6 +247,7 @@ def _end(state: State) -> None:
     if state.reaper:
         end_orphans(frozenset())
     state.scratch.close()
+    state.groups.close()
 
 
 def _failed(call: int, step: str, problem: OSError) -> Message:

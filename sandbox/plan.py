@@ -10,7 +10,8 @@ afterwards. The order of the steps stands here and nowhere else:
                Keyring      before the filter that denies keyctl
                Privileges   before the fork, so that the tool never had any
                Seccomp      of its own (keeper_seccomp), after the tool's process was forked and has proven its steps
-    tool       Descriptors  three pipes and nothing else
+    tool       Cgroup       before anything is used that it counts
+               Descriptors  three pipes and nothing else
                Limits       inside the user namespace, where RLIMIT_NPROC has a budget of its own
                Landlock     after the mounts (mount is refused afterwards), needs no_new_privs
                Signals      (no pid namespace) only to itself
@@ -29,6 +30,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.steps.cgroup import Cgroup
 from sandbox.steps.identity import INSIDE, Identity
 from sandbox.steps.keyring import Keyring
 from sandbox.steps.landlock import SIGNALS_SINCE, Landlock
@@ -44,6 +46,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 _PARTS: dict[str, type[Any]] = {
     "limits": Limits,
+    "cgroup": Cgroup,
     "identity": Identity,
     "keyring": Keyring,
     "privileges": Privileges,
@@ -67,6 +70,7 @@ class Plan:
     rung: str
     lost: tuple[str, ...]
     limits: Limits
+    cgroup: Cgroup
     identity: Identity
     mounts: Mounts
     keyring: Keyring
@@ -94,6 +98,7 @@ class Plan:
             "landlock_abi": self.landlock.version,
             "seccomp": self.seccomp.digest,
             "mounts": sum(mount.kind in MOUNTED for mount in self.mounts.mounts) if mounted else None,
+            "cgroup": self.cgroup.version,
             **({"uid": INSIDE} if self.identity.namespaces == "user" else {}),
         }
 

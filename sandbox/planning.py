@@ -16,6 +16,7 @@ from sandbox.host import Host
 from sandbox.ladder import DEFAULT_FLOOR
 from sandbox.layout import mounts_for
 from sandbox.plan import Plan
+from sandbox.steps.cgroup import Cgroup
 from sandbox.steps.identity import Identity
 from sandbox.steps.keyring import Keyring
 from sandbox.steps.landlock import Landlock
@@ -76,6 +77,7 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
         rung=host.rung,
         lost=tuple(sentence for rung in host.missing for sentence in rung.lost),
         limits=profile.limits,
+        cgroup=Cgroup.build(host.cgroup, profile.limits),
         identity=Identity(host.base > 0, host.namespaces),
         mounts=Mounts(mounts),
         keyring=Keyring(),

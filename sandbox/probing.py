@@ -177,6 +177,8 @@ def _tried(step: Callable[[], object]) -> object:
     try:
         return step()
     except OSError as problem:
+        if problem.errno not in _REFUSALS:
+            raise
         return [problem.errno or 0, str(problem.strerror or problem)[:500]]
 
 

@@ -44,16 +44,18 @@ class Started:
     facts: int
 
 
-def fork(plan: Plan, scratch: str) -> Started:
+def fork(plan: Plan, scratch: str, procs: tuple[int, ...]) -> Started:
     """Fork the tool's process. It applies its steps and waits; `facts` says how that went.
 
-    scratch: the temporary folder where it is not /tmp inside, else "".
+    scratch: the temporary folder where it is not /tmp inside, else "". procs: descriptors of the cgroups to enter.
     """
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(5)]
     stdin, stdout, stderr, words, facts_pipe = pipes
     keeper, pid = os.getpid(), os.fork()
     if pid == 0:
-        _become(_placed(plan, scratch), keeper, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]))
+        _become(
+            _placed(plan, scratch), keeper, procs, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1])
+        )
     for descriptor in (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]):
         os.close(descriptor)
     return Started(pid, os.pidfd_open(pid), stdin[1], stdout[0], stderr[0], words[1], facts_pipe[0])
@@ -107,39 +109,53 @@ def _die_with_keeper(keeper: int) -> None:
         os._exit(0)
 
 
-def _become(plan: Plan, keeper: int, ends: tuple[int, ...]) -> NoReturn:
-    step, facts_end = "descriptors", ends[4]
+class _Step:
+    """The name of the step in progress."""
+
+    name = "cgroup"
+
+
+def _become(plan: Plan, keeper: int, procs: tuple[int, ...], ends: tuple[int, ...]) -> NoReturn:
+    step, facts_end = _Step(), ends[4]
     try:
+        plan.cgroup.apply(procs)  # before anything is used that it counts
+        step.name = "descriptors"
         facts_end = _duplicate_above(facts_end)  # where _arrange overwrites nothing; it closes it at its end
         _arrange(ends)
-        step, facts_end = "limits", _FACTS
-        if not plan.in_namespaces:
-            _die_with_keeper(keeper)
-        os.nice(_NICE)
-        found = plan.resources.apply()
-        step = "landlock"
-        found.update(plan.landlock.apply())
-        step = "seccomp"
-        if plan.only_self:
-            found.update(signals.only_self())
-        found.update(plan.seccomp.apply())
-        step = "go"
-        os.write(_FACTS, wire.frame(found))
+        facts_end = _FACTS
+        os.write(_FACTS, wire.frame(_confine(plan, keeper, step)))
+        step.name = "go"
         words = wire.read_frame(_EXEC, wire.GO_LIMIT)
         if words is None:
             os._exit(0)
-        step = "cwd"
+        step.name = "cwd"
         _enter(plan, str(words["cwd"]))
-        step = "exec"
+        step.name = "exec"
         _execute(plan, words["argv"])
     except OSError as problem:
         code, detail = problem.errno or 0, str(problem.strerror or problem)
     except BaseException as problem:  # noqa: BLE001 - a bug here must not go on into the keeper's code
         code, detail = 0, f"{type(problem).__name__}: {problem}"
     try:
-        os.write(facts_end, wire.frame({"failed": [step, code, detail[:500]]}))
+        os.write(facts_end, wire.frame({"failed": [step.name, code, detail[:500]]}))
     finally:
         os._exit(127)
+
+
+def _confine(plan: Plan, keeper: int, step: _Step) -> dict[str, object]:
+    """The tool's last steps in their order. Returns the facts that were read back."""
+    step.name = "limits"
+    if not plan.in_namespaces:
+        _die_with_keeper(keeper)
+    os.nice(_NICE)
+    found = plan.resources.apply()
+    step.name = "landlock"
+    found.update(plan.landlock.apply())
+    step.name = "seccomp"
+    if plan.only_self:
+        found.update(signals.only_self())
+    found.update(plan.seccomp.apply())
+    return found
 
 
 def _enter(plan: Plan, folder: str) -> None:

@@ -12,30 +12,53 @@ from __future__ import annotations
 import os
 import select
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from sandbox import abi, collect, syscalls, tool, wire
+from sandbox.meter import Meter
 from sandbox.plan import Plan
 from sandbox.steps import descriptors, mounts
+from sandbox.steps.cgroup import Leaf
 from sandbox.tree import Tree, children_of
 
 _FAILED_EXIT = 70  # EX_SOFTWARE; only the launcher sees it
 
 
+@dataclass(slots=True)
+class Place:
+    """What the launcher makes for one worker: its slot, its trees by target (as root), its temporary folder (where the
+    call has no file system of its own), its cgroup (where there are any).
+    """
+
+    slot: int = -1
+    trees: dict[str, int] = field(default_factory=dict)
+    scratch: str = ""
+    leaf: Leaf | None = None
+
+    def descriptors(self) -> tuple[int, ...]:
+        """All that are open."""
+        return (*self.trees.values(), *(self.leaf.descriptors() if self.leaf else ()))
+
+    def close(self) -> None:
+        """The launcher's copies: the worker has its own."""
+        for descriptor in self.descriptors():
+            os.close(descriptor)
+        self.trees = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
-    """From the launcher: descriptors of the go pipe, the report pipe, the launcher's liveness, "maps are written" and of
-    trees; the ids outside; the temporary folder, where the call has none of its own ("" where it has).
+    """From the launcher: descriptors of the go pipe, the report pipe, the launcher's liveness and "maps are written"; the
+    ids outside; the place.
     """
 
     go: int
     report: int
     alive: int
     ready: int
-    trees: dict[str, int]
     ids: tuple[int, int]
-    scratch: str = ""
+    place: Place
 
 
 class Step:
@@ -62,11 +85,15 @@ def main(plan: Plan, given: Given) -> NoReturn:
 def _run(plan: Plan, given: Given, step: Step) -> None:
     facts, tree, oom_score = _confine(plan, given, step)
     step.name = "tool"
-    started = tool.fork(plan, given.scratch)
+    place, leaf = given.place, given.place.leaf
+    started = tool.fork(plan, place.scratch, leaf.procs if leaf else ())
     os.pwrite(oom_score, b"500", 0)  # the tool keeps 1000: it goes first, and the keeper can still report
     os.close(oom_score)
     facts.update(tool.facts(started))
-    collector = collect.Collector(plan, started, tree, given.alive, given.scratch)
+    step.name = "cgroup"
+    facts.update(plan.cgroup.prove(leaf, started.pid))
+    meter = Meter(plan.limits, tree, place.scratch, leaf.counters if leaf else None)
+    collector = collect.Collector(plan, started, meter, given.alive)
     step.name = "keeper_seccomp"
     plan.keeper_seccomp.apply()
     wire.write_all(given.report, wire.frame({"attested": facts}))
@@ -85,7 +112,8 @@ def _run(plan: Plan, given: Given, step: Step) -> None:
 
 def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], Tree, int]:
     """The keeper's steps in their order. Returns the facts that were read back, its tree and its oom_score_adj."""
-    descriptors.close_all_but((given.go, given.report, given.alive, given.ready, *given.trees.values()))
+    pipes = (given.go, given.report, given.alive, given.ready)
+    descriptors.close_all_but((*pipes, *given.place.descriptors()))
     _null_standard_descriptors()
     descriptors.reset_signals()
     descriptors.start_session()
@@ -100,7 +128,7 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], T
     _die_with_launcher(plan, given.alive)
     if plan.in_namespaces:
         step.name = "mounts"
-        facts.update(plan.mounts.apply(given.trees, proc))
+        facts.update(plan.mounts.apply(given.place.trees, proc))
     tree = _tree(plan, proc)
     step.name = "keyring"
     facts.update(plan.keyring.apply())
@@ -108,7 +136,7 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], T
     facts.update(plan.privileges.apply())
     if not plan.in_namespaces:
         step.name = "landlock"
-        plan.landlock.moved(given.scratch).around("/proc").apply()
+        plan.landlock.moved(given.place.scratch).around("/proc").apply()
     return facts, tree, oom_score
 
 

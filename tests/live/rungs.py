@@ -77,6 +77,7 @@ HOSTS: dict[str, tuple[str, str]] = {
 }
 if ROOT:
     HOSTS["no-userns"] = (USERNS, "root-namespaces")
+    HOSTS["no-cgroups"] = (NO_CGROUPS, "namespaces")  # an ordinary user stands there without any help
 
 
 @contextmanager

@@ -25,7 +25,7 @@ CODE = errno.EIO  # none of these calls fails with it by itself, and nothing is 
 ENDLESS = 2000
 START = "import sys; sys.path.append(sys.argv[1]); from tests.live.faults import main; main(int(sys.argv[2]), {path!r})"
 STEPS = {
-    "launcher": {"mounts", "namespaces", "identity"},
+    "launcher": {"mounts", "namespaces", "identity", "cgroup"},
     "keeper": {
         "descriptors",
         "identity",
@@ -33,10 +33,11 @@ STEPS = {
         "keyring",
         "privileges",
         "tool",
+        "cgroup",
         "keeper_seccomp",
         "go",
     },
-    "tool": {"descriptors", "limits", "landlock", "seccomp", "go", "cwd", "exec"},
+    "tool": {"cgroup", "descriptors", "limits", "landlock", "seccomp", "go", "cwd", "exec"},
 }
 
 
