@@ -25,12 +25,17 @@ class UsageRefused(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that was decided before anything runs. `unmasked`: names of secrets too short to be masked."""
+    """Everything that was decided before anything runs.
+
+    unmasked     names of secrets too short to be masked.
+    runtime_dir  the value of TOOLCAGE_RUNTIME_DIR: a folder for what servers share while they run (runner.places).
+    """
 
     policy: Policy
     secrets: tuple[SecretValue, ...]
     unmasked: tuple[str, ...]
     log_json: str | None = None
+    runtime_dir: str | None = None
 
 
 def read(flags: Flags) -> Config:
@@ -48,7 +53,17 @@ def read(flags: Flags) -> Config:
     )
     found = values.from_environment(policy.redact_env, environment)
     found += values.from_files(policy.redact_files)
-    return Config(policy, found, values.too_short(found), flags.log_json)
+    runtime_dir = _folder(environment.get("TOOLCAGE_RUNTIME_DIR", ""))
+    return Config(policy, found, values.too_short(found), flags.log_json, runtime_dir)
+
+
+def _folder(value: str) -> str | None:
+    """None where nothing is said."""
+    if value and not os.path.isabs(value):
+        raise UsageRefused(
+            f"TOOLCAGE_RUNTIME_DIR {value!r} is relative", "give an absolute path, or unset it"
+        )
+    return value or None
 
 
 def _chosen(flag: str, value: int | None, default: int, bounds: tuple[int, int]) -> int:

@@ -56,24 +56,23 @@ def descend(proc: int, top: str) -> list[str]:
     return found
 
 
-def kill_below(proc: int, top: str, spare: frozenset[str] = frozenset()) -> list[str]:
-    """Stop, then kill, everything below `top` that is not below a child in `spare`. Returns what was there.
+def kill_below(proc: int, top: str, spare: frozenset[str] = frozenset()) -> None:
+    """Stop, then kill, everything below `top` that is not below a child in `spare`.
 
     Stopped first, until nobody new is seen: whoever is stopped cannot fork.
     """
-    seen: list[str] = []
+    seen: set[str] = set()
     while True:
         now = [name for name in children_of(proc, top) if name not in spare]
         now += [below for name in now for below in descend(proc, name)]
-        fresh = [name for name in now if name not in seen]
+        fresh = set(now) - seen
         if not fresh:
             break
         for name in fresh:
-            _signal(name, signal.SIGSTOP)
-        seen += fresh
+            _signal(proc, name, {top, *now}, signal.SIGSTOP)
+        seen |= fresh
     for name in seen:
-        _signal(name, signal.SIGKILL)
-    return seen
+        _signal(proc, name, {top, *seen}, signal.SIGKILL)
 
 
 def end_orphans(workers: frozenset[str]) -> None:
@@ -117,6 +116,24 @@ def _names(proc: int, path: str) -> list[str]:
         os.close(folder)
 
 
-def _signal(name: str, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(int(name), number)
+def _signal(proc: int, name: str, parents: set[str], number: int) -> None:
+    """Signal a process that is one of ours: its number may have become somebody else's since it was listed.
+
+    The descriptor is taken first, then the parent is looked at: whoever has it is the one that gets the signal.
+    """
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        pidfd = os.pidfd_open(int(name))
+        try:
+            if _parent(proc, name) in parents:
+                signal.pidfd_send_signal(pidfd, number)
+        finally:
+            os.close(pidfd)
+
+
+def _parent(proc: int, name: str) -> str:
+    descriptor = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+    try:
+        line = os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+    return os.fsdecode(line[line.rindex(b")") + 2 :].split()[1])
