@@ -7,6 +7,7 @@ both processes in its own proc: a worker cannot forge that.
 from __future__ import annotations
 
 from sandbox.plan import Plan
+from sandbox.steps.keyring import FRESH, NONE
 
 _MUST = {
     "NoNewPrivs": "1",
@@ -37,6 +38,8 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
     kernel_uid = facts.get("kernel_uid")
     if not isinstance(kernel_uid, int) or kernel_uid <= 0:
         return f"kernel_uid is {kernel_uid!r}"
+    if plan.keyring.required and facts.get("keyring") not in (FRESH, NONE):
+        return f"keyring is {facts.get('keyring')!r}"
     if plan.only_self and "signals" not in facts:
         return "signals are not bounded"
     return ""

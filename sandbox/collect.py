@@ -10,11 +10,15 @@ import contextlib
 import os
 import select
 import time
+from typing import TYPE_CHECKING
 
 from sandbox.meter import Meter
 from sandbox.plan import Plan
 from sandbox.tool import Started
 from sandbox.types import Kind
+
+if TYPE_CHECKING:
+    from sandbox.denials import Reporter
 
 _MIB = 1 << 20
 # Seconds between samples: dense at first, for tools that live milliseconds. A sample that costs more than a tenth of the
@@ -26,11 +30,14 @@ _CHUNK = 1 << 16
 class Collector:
     """One tool's run. Made before the keeper's filter is on, `run` after."""
 
-    def __init__(self, plan: Plan, started: Started, meter: Meter, alive: int) -> None:
+    def __init__(
+        self, plan: Plan, started: Started, meter: Meter, alive: int, reporter: Reporter | None = None
+    ) -> None:
         self._limits = plan.limits
         self._meter = meter
         self._started = started
         self._alive = alive
+        self._reporter = reporter
         self._room = plan.limits.output_mb * _MIB
         self._kept = {started.stdout: bytearray(), started.stderr: bytearray()}
         self._totals = {started.stdout: 0, started.stderr: 0}
@@ -44,6 +51,8 @@ class Collector:
         os.set_blocking(started.stdin, False)
         self._poller.register(started.pidfd, select.POLLIN)
         self._poller.register(alive, 0)  # a hang-up is always reported
+        if reporter:
+            self._poller.register(reporter.listener, select.POLLIN)
 
     def run(self, call: dict[str, object]) -> dict[str, object]:
         """Until the tool ends or is stopped. Returns the report; everything else in the namespace is dead by then."""
@@ -72,7 +81,7 @@ class Collector:
         return self._report(call, wall)
 
     def _pump(self, seconds: float) -> None:
-        for descriptor, _events in self._poller.poll(seconds * 1000 + 1):
+        for descriptor, events in self._poller.poll(seconds * 1000 + 1):
             if descriptor == self._alive:  # the launcher is gone
                 self._meter.tree.end()  # in a pid namespace our death alone would do
                 os._exit(0)
@@ -80,6 +89,10 @@ class Collector:
                 self._feed()
             elif descriptor in self._kept:
                 self._read(descriptor)
+            elif (
+                self._reporter and descriptor == self._reporter.listener and not self._reporter.answer(events)
+            ):
+                self._poller.unregister(descriptor)
 
     def _feed(self) -> None:
         """Write what the pipe takes; close it when all is written or nobody reads."""
@@ -155,4 +168,5 @@ class Collector:
             "stderr": base64.b64encode(self._kept[stderr]).decode(),
             "stdout_total": self._totals[stdout],
             "stderr_total": self._totals[stderr],
+            **(self._reporter.report() if self._reporter else {}),
         }

@@ -44,6 +44,7 @@ ROOT_NAMESPACES = Rung(
         "a worker's user belongs to the host's own user namespace: a kernel fault that gave it a capability would give "
         "it the host's",
         "inside, the user has a number of its own instead of 1000",
+        "files that only the root folder's owner may read cannot be read, because nothing maps that owner",
     ),
 )
 NO_PROC = Rung("no-proc", "proc", ("there is no /proc inside: tools that need it fail",))
@@ -60,14 +61,17 @@ NO_NAMESPACES = Rung(
     "no-namespaces",
     "namespaces",
     (
-        "names, sizes and times of files outside are visible; their contents are not",
+        "names, sizes, times and link targets of files outside are visible; their contents are not",
         "that other processes exist is visible; they cannot be signalled or read",
         "there is no /proc inside: tools that need it fail",
         "modes, times and extended attributes of files cannot be changed or read, also of the tool's own",
         "the temporary folder is one on the host's disk, bounded by samples, and has another name than /tmp",
-        "host name, kernel settings and System V objects are the host's; the filter refuses the calls that use them",
+        "the host's name is visible; the session keyring and System V objects may be the host's, but the filter refuses "
+        "every call that uses them",
+        "what a tool has written cannot be started, but a program loader that may be started can map it as code",
         "when launcher and keeper are both killed, processes that a tool has left in the background may stay",
-        "the worker's user is the caller's own, unless Toolcage runs as root",
+        "the worker's user is the caller's own; when Toolcage runs as root it is another one, and files that only the "
+        "root folder's owner may read cannot be read",
     ),
 )
 

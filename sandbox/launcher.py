@@ -65,7 +65,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # already a session leader
         os.setsid()
-    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    # no parent-death signal: the socket's end comes as surely, and then there is time to leave nothing behind
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
@@ -74,13 +74,13 @@ def main(descriptor: int) -> None:
     state = State(link, slots, groups, reaper=facts.namespaces == "none")
     if state.reaper:
         syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
-    told = {**facts.as_json(), "cgroup": groups.kind, "cgroup_why": groups.why}
-    _send(state, Message(Packet.HOST, payload=json.dumps(told).encode()))
     gc.freeze()  # what exists now is never collected, so that workers do not copy its pages
     gc.disable()
     poller = select.poll()
     poller.register(link.fileno(), select.POLLIN)
+    told = {**facts.as_json(), "cgroup": groups.kind, "cgroup_why": groups.why}
     try:
+        _send(state, Message(Packet.HOST, payload=json.dumps(told).encode()))
         while True:
             for ready, _events in poller.poll():
                 if ready == link.fileno():
@@ -88,6 +88,8 @@ def main(descriptor: int) -> None:
                         return
                 else:
                     _reap(state, poller, ready)
+    except ConnectionError:
+        return  # the front went away while something was said to it
     finally:
         _end(state)
 

@@ -37,7 +37,7 @@ from sandbox.steps.landlock import SIGNALS_SINCE, Landlock
 from sandbox.steps.limits import ResourceLimits
 from sandbox.steps.mounts import MOUNTED, Mount, Mounts
 from sandbox.steps.privileges import Privileges
-from sandbox.steps.seccomp import Seccomp
+from sandbox.steps.seccomp import Reporting, Seccomp
 from sandbox.types import Limits
 
 # Folders of the host's system. They are mounted as they are; everything else has to be asked for.
@@ -59,7 +59,10 @@ _PARTS: dict[str, type[Any]] = {
 
 @dataclass(frozen=True)  # without slots: the digest is kept once it is known, every call reports it
 class Plan:
-    """Everything a worker needs to know besides one call's arguments."""
+    """Everything a worker needs to know besides one call's arguments.
+
+    reports: set only in a plan that was made to report what it refuses; no policy asks for it, and no server has one.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -79,6 +82,7 @@ class Plan:
     landlock: Landlock
     seccomp: Seccomp
     keeper_seccomp: Seccomp
+    reports: Reporting | None = None
 
     def as_json(self) -> dict[str, object]:
         """Plain data; `from_json` reads it back."""
@@ -125,6 +129,7 @@ def from_json(document: dict[str, Any]) -> Plan:
         fields[key] = kind(**fields[key])
     mounts = tuple(Mount(**mount) for mount in fields["mounts"]["mounts"])
     fields["mounts"] = Mounts(mounts, fields["mounts"]["hostname"])
+    fields["reports"] = Reporting(**fields["reports"]) if fields["reports"] else None
     return Plan(**fields)
 
 

@@ -6,12 +6,15 @@ Runs in the front, at start-up. Pure, but for looking at the paths of programs a
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import os
+import secrets
 from collections.abc import Collection
 
 from sandbox import filters, programs
 from sandbox.errors import ProfileRefused
+from sandbox.filecalls import CALLS, MAY_BE_EMPTY
 from sandbox.host import Host
 from sandbox.ladder import DEFAULT_FLOOR
 from sandbox.layout import mounts_for
@@ -23,7 +26,7 @@ from sandbox.steps.landlock import Landlock
 from sandbox.steps.limits import ResourceLimits
 from sandbox.steps.mounts import Mount, Mounts
 from sandbox.steps.privileges import Privileges
-from sandbox.steps.seccomp import Seccomp
+from sandbox.steps.seccomp import Reporting, Seccomp
 from sandbox.types import Profile
 
 
@@ -61,6 +64,8 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
     """
     host.require(floor)
     _check(profile, host)
+    if not profile.processes:  # an empty list allows nothing
+        profile = dataclasses.replace(profile, processes="none")
     found = programs.needs(profile.command[0], profile.root)
     for extra in profile.processes if isinstance(profile.processes, tuple) else ():
         _merge(found, programs.needs(extra, profile.root))
@@ -80,12 +85,37 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
         cgroup=Cgroup.build(host.cgroup, profile.limits),
         identity=Identity(host.base > 0, host.namespaces),
         mounts=Mounts(mounts),
-        keyring=Keyring(),
+        keyring=Keyring(required=apart),
         privileges=Privileges(host.last_capability, bounding=apart or host.base > 0),
         resources=ResourceLimits.build(profile.limits, shared=not apart and host.base == 0),
         landlock=_landlock(profile, host, found, mounts),
         seccomp=_program(program),
         keeper_seccomp=_program(compiled.keeper),
+    )
+
+
+def reporting(plan: Plan, compiled: Filters, keeper: bytes) -> Plan:
+    """The same plan with the same decisions, made to report what it refuses: slower, for one who writes a policy.
+
+    keeper: the filter of a keeper that reports.
+    """
+    program, apart = base64.b64decode(plan.seccomp.program), plan.in_namespaces
+    many, pairs = plan.processes != "none", plan.socket_pairs
+    looser = {} if many else {"processes": compiled.tool(processes=True, socket_pairs=pairs, apart=apart)}
+    if not pairs:
+        looser["socket_pairs"] = compiled.tool(processes=many, socket_pairs=True, apart=apart)
+    files, door = filters.numbers(CALLS), secrets.randbits(63)
+    asked = {number: MAY_BE_EMPTY.get(name) for number, name in files.items()}
+    return dataclasses.replace(
+        plan,
+        seccomp=_program(filters.reporting_filter(program, asked, door)),
+        keeper_seccomp=_program(keeper),
+        reports=Reporting(
+            decides=plan.seccomp.program,
+            looser=tuple((key, _program(bpf).program) for key, bpf in looser.items()),
+            files=tuple(files.items()),
+            door=door,
+        ),
     )
 
 

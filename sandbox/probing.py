@@ -34,19 +34,18 @@ _ALL = (
 )
 FLAGS: dict[Namespaces, int] = {"user": _ALL | abi.CLONE_NEWUSER, "root": _ALL, "none": 0}
 _ANSWER = 4096  # bytes of one attempt's answer: fewer than a pipe holds
-# errno values that say no; anything else says that something went wrong. ENOSPC: user.max_user_namespaces.
+# errno values that say no; anything else says that something went wrong.
 _REFUSALS = frozenset(
     (
         errno.EPERM,
         errno.EACCES,
         errno.ENOSYS,
         errno.EINVAL,
-        errno.ENOSPC,
-        errno.EUSERS,
         errno.EOPNOTSUPP,
         errno.ENODEV,
     )
 )
+_KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 _LAST_CAPABILITY = 40  # CAP_CHECKPOINT_RESTORE, the last one since Linux 5.9
 
 
@@ -81,7 +80,7 @@ def look(base: int) -> Facts:
         if failed:
             step, code, detail = failed
             refused.append(("namespaces" if kind != "none" else step, step, code, detail))
-            if code not in _REFUSALS:
+            if not is_refusal(code):
                 break
             continue
         refused += [
@@ -94,6 +93,25 @@ def look(base: int) -> Facts:
 
 def _is_refusal(answer: object) -> bool:
     return isinstance(answer, list)
+
+
+def is_refusal(code: int | None) -> bool:
+    """Whether an errno says that this host does not do a thing, and not that it could not do it now.
+
+    ENOSPC is both: namespaces are switched off (user.max_user_namespaces = 0), or somebody has used them all up, which
+    must not turn a host into a weaker one. namespaces(7).
+    """
+    if code == errno.ENOSPC:
+        return any(_setting(f"/proc/sys/user/max_{kind}_namespaces") == b"0" for kind in _KINDS)
+    return code in _REFUSALS
+
+
+def _setting(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read().strip()
+    except OSError:
+        return b""
 
 
 def last_capability() -> int:
@@ -157,7 +175,7 @@ def _throw_away(identity: Identity, ids: tuple[int, int], last: int, ready: int,
             found["proc"] = _tried(_new_proc)  # while the host's own is in sight: the kernel compares them
             Mounts(_few()).apply({}, proc)
         step = "keyring"
-        Keyring().apply()
+        Keyring(required=apart).apply()
         step = "privileges"
         Privileges(last, bounding=apart or identity.slots).apply()
         step = "landlock"
@@ -177,7 +195,7 @@ def _tried(step: Callable[[], object]) -> object:
     try:
         return step()
     except OSError as problem:
-        if problem.errno not in _REFUSALS:
+        if not is_refusal(problem.errno):
             raise
         return [problem.errno or 0, str(problem.strerror or problem)[:500]]
 

@@ -10,6 +10,7 @@ import dataclasses
 import fcntl
 import os
 import signal
+import socket
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -20,7 +21,7 @@ from sandbox.steps import descriptors, signals
 _FACTS_LIMIT = 64 * 1024
 _TEMP = "/tmp"  # noqa: S108 - as plans call it
 _NICE = 5  # below the keeper, which has to see in time what the tool uses
-_EXEC, _FACTS = 3, 4  # descriptors in the tool's process; both close on execve
+_EXEC, _FACTS, _DOOR = 3, 4, 5  # descriptors in the tool's process; all close on execve
 
 
 class ToolFailed(Exception):
@@ -33,7 +34,10 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The keeper's ends: pid, pidfd and pipes of a tool that waits to be told what to run."""
+    """The keeper's ends: pid, pidfd and pipes of a tool that waits to be told what to run.
+
+    door: the socket through which its filter's listener comes, where the plan reports (sandbox.denials); else -1.
+    """
 
     pid: int
     pidfd: int
@@ -42,6 +46,7 @@ class Started:
     stderr: int
     words: int
     facts: int
+    door: int = -1
 
 
 def fork(plan: Plan, scratch: str, procs: tuple[int, ...]) -> Started:
@@ -51,14 +56,15 @@ def fork(plan: Plan, scratch: str, procs: tuple[int, ...]) -> Started:
     """
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(5)]
     stdin, stdout, stderr, words, facts_pipe = pipes
+    door = tuple(link.detach() for link in socket.socketpair()) if plan.reports else ()
+    ends = (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1], *door[1:])
     keeper, pid = os.getpid(), os.fork()
     if pid == 0:
-        _become(
-            _placed(plan, scratch), keeper, procs, (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1])
-        )
-    for descriptor in (stdin[0], stdout[1], stderr[1], words[0], facts_pipe[1]):
+        _become(_placed(plan, scratch), keeper, procs, ends)
+    for descriptor in ends:
         os.close(descriptor)
-    return Started(pid, os.pidfd_open(pid), stdin[1], stdout[0], stderr[0], words[1], facts_pipe[0])
+    keys = (stdin[1], stdout[0], stderr[0], words[1], facts_pipe[0], *door[:1])
+    return Started(pid, os.pidfd_open(pid), *keys)
 
 
 def facts(started: Started) -> dict[str, object]:
@@ -154,7 +160,9 @@ def _confine(plan: Plan, keeper: int, step: _Step) -> dict[str, object]:
     step.name = "seccomp"
     if plan.only_self:
         found.update(signals.only_self())
-    found.update(plan.seccomp.apply())
+    found.update(
+        plan.seccomp.apply_asking(plan.reports.door, _DOOR) if plan.reports else plan.seccomp.apply()
+    )
     return found
 
 
@@ -187,12 +195,12 @@ def _execute(plan: Plan, tail: object) -> NoReturn:
 
 
 def _arrange(ends: tuple[int, ...]) -> None:
-    """Pipes to 0..4 by way of high numbers, so that none is overwritten before it is moved; the rest is closed."""
+    """Pipes to 0, 1, 2, ... by way of high numbers, so that none is overwritten before it is moved; the rest is closed."""
     os.setsid()
     high = [_duplicate_above(descriptor) for descriptor in ends]
     for number, descriptor in enumerate(high):
         os.dup2(descriptor, number, inheritable=number < 3)
-    descriptors.close_all_but(range(5))
+    descriptors.close_all_but(range(len(ends)))
 
 
 def _duplicate_above(descriptor: int) -> int:

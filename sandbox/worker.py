@@ -13,7 +13,7 @@ import os
 import select
 import signal
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sandbox import abi, collect, syscalls, tool, wire
 from sandbox.meter import Meter
@@ -21,6 +21,9 @@ from sandbox.plan import Plan
 from sandbox.steps import descriptors, mounts
 from sandbox.steps.cgroup import Leaf
 from sandbox.tree import Tree, children_of
+
+if TYPE_CHECKING:
+    from sandbox.denials import Reporter
 
 _FAILED_EXIT = 70  # EX_SOFTWARE; only the launcher sees it
 
@@ -83,17 +86,21 @@ def main(plan: Plan, given: Given) -> NoReturn:
 
 
 def _run(plan: Plan, given: Given, step: Step) -> None:
+    reporting = _reporting() if plan.reports else None
     facts, tree, oom_score = _confine(plan, given, step)
     step.name = "tool"
     place, leaf = given.place, given.place.leaf
     started = tool.fork(plan, place.scratch, leaf.procs if leaf else ())
     os.pwrite(oom_score, b"500", 0)  # the tool keeps 1000: it goes first, and the keeper can still report
     os.close(oom_score)
+    reporter = reporting(plan, tree, place.scratch, started.door) if reporting else None
+    if reporter:
+        reporter.until(started.facts)
     facts.update(tool.facts(started))
     step.name = "cgroup"
     facts.update(plan.cgroup.prove(leaf, started.pid))
     meter = Meter(plan.limits, tree, place.scratch, leaf.counters if leaf else None)
-    collector = collect.Collector(plan, started, meter, given.alive)
+    collector = collect.Collector(plan, started, meter, given.alive, reporter)
     step.name = "keeper_seccomp"
     plan.keeper_seccomp.apply()
     wire.write_all(given.report, wire.frame({"attested": facts}))
@@ -105,9 +112,18 @@ def _run(plan: Plan, given: Given, step: Step) -> None:
     step.name = "exec"
     tool.go(started, call)
     step.name = "collect"  # from here on the program may have run
+    if reporter:
+        reporter.until(started.facts)
     tool.begun(started)
     report = collector.run(call)
     wire.write_all(given.report, wire.frame({"report": report}))
+
+
+def _reporting() -> type[Reporter]:
+    """Loaded for a plan that reports, and for no other; now, while the interpreter's files are within reach."""
+    from sandbox.denials import Reporter
+
+    return Reporter
 
 
 def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], Tree, int]:

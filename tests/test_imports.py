@@ -34,6 +34,9 @@ IN_THE_WORKER = (
     "groups",
     "division",
     "cgroupfs",
+    "denials",
+    "judging",
+    "filecalls",
 )
 STDLIB_ONLY = tuple(f"sandbox/{name}.py" for name in IN_THE_WORKER)
 MAX_LINES, MAX_FUNCTION = 300, 40

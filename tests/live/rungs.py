@@ -60,7 +60,11 @@ def _without(*, flags: int = 0, calls: dict[str, int] | None = None) -> str:
 
 
 USERNS = _without(flags=abi.CLONE_NEWUSER)
-NAMESPACES = _without(flags=abi.NEW_NAMESPACES & ~abi.CLONE_NEWTIME)
+# What a container runtime's usual filter refuses besides namespaces: keys, mounts, and looking at others.
+_CONTAINER = "mount umount2 pivot_root open_tree move_mount fsopen fsconfig mount_setattr keyctl kcmp"
+NAMESPACES = _without(
+    flags=abi.NEW_NAMESPACES & ~abi.CLONE_NEWTIME, calls=dict.fromkeys(_CONTAINER.split(), errno.EPERM)
+)
 MOUNTS = _without(
     calls={"mount": errno.EACCES, "fsopen": errno.EACCES}
 )  # what AppArmor leaves of user namespaces
@@ -72,7 +76,7 @@ _USUAL = spawn._START
 HOSTS: dict[str, tuple[str, str]] = {
     "masked-proc": (MASKED_PROC, "no-proc"),
     "no-landlock": (LANDLOCK, "no-landlock"),
-    "no-clone": (NAMESPACES, "no-namespaces"),
+    "container": (NAMESPACES, "no-namespaces"),
     "no-mounts": (MOUNTS, "no-namespaces"),
 }
 if ROOT:

@@ -210,7 +210,7 @@ def test_a_root_folder_that_was_swapped_is_not_entered(weak: str, place: Path, t
 
 
 def test_a_launcher_that_was_killed_leaves_folders_that_the_next_one_removes(place: Path) -> None:
-    with on_host("no-clone"), cage(place / "root", floor=WEAKEST, processes="any") as made:
+    with on_host("container"), cage(place / "root", floor=WEAKEST, processes="any") as made:
 
         async def work(supervisor: Supervisor) -> None:
             task, _processes = await running(supervisor)

@@ -16,6 +16,7 @@ from runner.prepare import compiled_filters
 from sandbox import attest, flight, host, planning, wire
 from sandbox.errors import WireError
 from sandbox.plan import Plan
+from sandbox.steps.keyring import FRESH
 from sandbox.types import Call, Outcome, Profile
 
 
@@ -36,6 +37,8 @@ def facts(plan: Plan) -> dict[str, object]:
         "landlock": {"abi": expected["landlock_abi"]},
         "seccomp": {"sha256": expected["seccomp"]},
         "mounts": expected["mounts"],
+        "cgroup": {"version": expected["cgroup"]},
+        "keyring": FRESH,
     }
 
 
