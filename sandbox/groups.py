@@ -162,7 +162,7 @@ def find(front: int) -> Groups:
         with ExitStack() as undo:
             try:
                 hierarchies = way(front, undo)
-                found = Groups(version, "; ".join(reasons), hierarchies)
+                found = Groups(version, "" if version == "v2" else "; ".join(reasons), hierarchies)
                 found.prepare()
             except OSError as problem:
                 if told:

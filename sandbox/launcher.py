@@ -62,14 +62,24 @@ class State:
 def main(descriptor: int) -> None:
     """Serve the front on `descriptor` until it goes away."""
     syscalls.close_range(descriptor + 1, 2**31 - 1)  # what the client's process left open for us
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # it ends when the front does, and leaves nothing
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # already a session leader
         os.setsid()
     # no parent-death signal: the socket's end comes as surely, and then there is time to leave nothing behind
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
+    with contextlib.closing(find(os.getppid())) as groups:
+        _run(link, groups)
+
+
+def _run(link: socket.socket, groups: Groups) -> None:
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
-    facts, groups = probing.look(_base()), find(os.getppid())
+    facts = probing.look(_base())
     slots = Slots(alive_reader, alive_writer, facts.base)
     state = State(link, slots, groups, reaper=facts.namespaces == "none")
     if state.reaper:
@@ -249,7 +259,6 @@ def _end(state: State) -> None:
     if state.reaper:
         end_orphans(frozenset())
     state.scratch.close()
-    state.groups.close()
 
 
 def _failed(call: int, step: str, problem: OSError) -> Message:

@@ -87,7 +87,9 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
         mounts=Mounts(mounts),
         keyring=Keyring(required=apart),
         privileges=Privileges(host.last_capability, bounding=apart or host.base > 0),
-        resources=ResourceLimits.build(profile.limits, shared=not apart and host.base == 0),
+        resources=ResourceLimits.build(
+            profile.limits, shared=not apart and host.base == 0, grouped=host.cgroup != "none"
+        ),
         landlock=_landlock(profile, host, found, mounts),
         seccomp=_program(program),
         keeper_seccomp=_program(compiled.keeper),

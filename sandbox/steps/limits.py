@@ -14,6 +14,7 @@ from sandbox.types import Limits
 
 MIB = 1 << 20
 _SPARE_PROCESSES = 2  # the keeper, and one more, so that going over the limit is seen instead of only refused
+_SPARE_BEHIND_A_CGROUP = 3  # the cgroup has the first word, because it counts what it refuses
 _SPARE_MEMORY = (
     4  # the keeper stops the tool at the limit; the kernel refuses single allocations far beyond it
 )
@@ -30,8 +31,9 @@ class ResourceLimits:
     shared: bool = False
 
     @classmethod
-    def build(cls, limits: Limits, *, shared: bool = False) -> ResourceLimits:
-        """From the limits of a profile."""
+    def build(cls, limits: Limits, *, shared: bool = False, grouped: bool = False) -> ResourceLimits:
+        """From the limits of a profile. `grouped`: the call has a cgroup."""
+        spare = _SPARE_BEHIND_A_CGROUP if grouped else _SPARE_PROCESSES
         return cls(
             (
                 (
@@ -45,7 +47,7 @@ class ResourceLimits:
                 ("RLIMIT_MSGQUEUE", 0),
                 ("RLIMIT_NICE", 0),
                 ("RLIMIT_NOFILE", limits.open_files),
-                ("RLIMIT_NPROC", limits.processes + _SPARE_PROCESSES),
+                ("RLIMIT_NPROC", limits.processes + spare),
                 ("RLIMIT_RTPRIO", 0),
                 ("RLIMIT_SIGPENDING", 256),
                 ("RLIMIT_STACK", 8 * MIB),
