@@ -22,7 +22,7 @@ from sandbox import cgroupfs
 PREFIX = "toolcage-"
 FRONT, CALL = f"{PREFIX}front-", f"{PREFIX}call-"
 NEEDED = ("memory", "pids")
-_OURS = re.compile(rf"{PREFIX}(front-)?[0-9]+")
+_OURS = re.compile(rf"{PREFIX}(front-)?[0-9]+(-[0-9a-f]+)?")
 _MARKS = ("user.delegate", "trusted.delegate")  # extended attributes that systemd sets (since version 251)
 _ATTEMPTS = 5  # beside another launcher that starts or ends at the same moment
 _CLOSE_SECONDS = 1.0  # for processes that are dead but not yet gone
@@ -205,7 +205,8 @@ def _unmake_front(base: int, name: str) -> None:
 
 def _make_top(base: int, undo: ExitStack) -> int:
     """The folder of this launcher, locked: another launcher that starts beside us sees that somebody lives here."""
-    name = f"{PREFIX}{os.getpid()}"
+    # not the pid alone: launchers of several pid namespaces (containers) may stand beside each other
+    name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
     for _ in range(_ATTEMPTS):
         _make(base, name)
         with contextlib.suppress(FileNotFoundError, BlockingIOError):  # it was swept before it was locked

@@ -64,6 +64,11 @@ _WAYS: tuple[tuple[Version, Callable[[int, ExitStack], tuple[Hierarchy, ...]], b
 )
 
 
+_TROUBLE = frozenset(
+    (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO, errno.EINTR, errno.ENOSPC)
+)
+
+
 class Groups:
     """`kind`: which version is used. `why`: what stands against the better ones, empty for v2."""
 
@@ -155,7 +160,8 @@ def find(front: int) -> Groups:
     """Find a place and prepare it: v2 in a cgroup that was given to us, else v1 as root, else none, with the reasons.
 
     `front` is the pid of the process that started the launcher. Takes milliseconds: the kernel waits when a process
-    moves. Both processes may be in other cgroups afterwards, until `close`.
+    moves. Both processes may be in other cgroups afterwards, until `close`. Raises OSError for trouble of the moment,
+    which must not make a weaker host of this one.
     """
     reasons: list[str] = []
     for version, way, told in _WAYS:
@@ -165,6 +171,8 @@ def find(front: int) -> Groups:
                 found = Groups(version, "" if version == "v2" else "; ".join(reasons), hierarchies)
                 found.prepare()
             except OSError as problem:
+                if problem.errno in _TROUBLE:
+                    raise
                 if told:
                     reasons.append(f"cgroup {version}: {_reason(problem, version)}")
                 continue

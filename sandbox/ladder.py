@@ -55,6 +55,7 @@ NO_LANDLOCK = Rung(
         "files are decided by the mounts alone, not twice; any program that is mounted can be started where the policy "
         "allows processes, and the tool can replace itself by one",
         "a front that was taken over is not kept from its launcher's memory",
+        "a FIFO that lies in a lent folder can be written to",
     ),
 )
 NO_NAMESPACES = Rung(
@@ -62,14 +63,17 @@ NO_NAMESPACES = Rung(
     "namespaces",
     (
         "names, sizes, times and link targets of files outside are visible; their contents are not",
-        "that other processes exist is visible; they cannot be signalled or read",
+        "that other processes exist is visible, of the same user's also how many descriptors they have; they cannot be "
+        "signalled or read",
         "there is no /proc inside: tools that need it fail",
         "modes, times and extended attributes of files cannot be changed or read, also of the tool's own",
-        "the temporary folder is one on the host's disk, bounded by samples, and has another name than /tmp",
+        "the temporary folder is one on the host's disk, bounded by samples (not what is mapped, closed and deleted), and "
+        "has another name than /tmp",
         "the host's name is visible; the session keyring and System V objects may be the host's, but the filter refuses "
         "every call that uses them",
         "what a tool has written cannot be started, but a program loader that may be started can map it as code",
-        "when launcher and keeper are both killed, processes that a tool has left in the background may stay",
+        "when a keeper is killed, by the kernel for want of memory or by the operator, processes that a tool has left in "
+        "the background may stay; tools that start processes need Landlock ABI 6 (Linux 6.12)",
         "the worker's user is the caller's own; when Toolcage runs as root it is another one, and files that only the "
         "root folder's owner may read cannot be read",
     ),

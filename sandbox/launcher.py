@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import dataclasses
 import gc
 import json
 import os
@@ -19,6 +20,7 @@ import select
 import signal
 import socket
 import struct
+import time
 from dataclasses import dataclass, field
 
 from sandbox import abi, probing, syscalls, wire, worker
@@ -33,6 +35,7 @@ from sandbox.wire import Message, Packet
 from sandbox.worker import Given, Place
 
 _MAX_PLANS = 1024
+_END_SECONDS = 2.0  # for keepers that end their tools themselves; then they are killed
 _MAX_WORKERS = 72  # more than a policy allows calls (64) and the front keeps staged (4)
 
 
@@ -73,13 +76,19 @@ def main(descriptor: int) -> None:
     # no parent-death signal: the socket's end comes as surely, and then there is time to leave nothing behind
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
-    with contextlib.closing(find(os.getppid())) as groups:
-        _run(link, groups)
-
-
-def _run(link: socket.socket, groups: Groups) -> None:
-    alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
     facts = probing.look(_base())
+    try:
+        groups = find(os.getppid())
+    except OSError as problem:  # trouble, not a weaker host: the front refuses to serve
+        groups = Groups("none", str(problem.strerror))
+        told = ("cgroup", "cgroup", problem.errno or 0, str(problem.strerror))
+        facts = dataclasses.replace(facts, works=False, refused=(*facts.refused, told))
+    with contextlib.closing(groups):
+        _run(link, groups, facts)
+
+
+def _run(link: socket.socket, groups: Groups, facts: probing.Facts) -> None:
+    alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
     slots = Slots(alive_reader, alive_writer, facts.base)
     state = State(link, slots, groups, reaper=facts.namespaces == "none")
     if state.reaper:
@@ -142,8 +151,7 @@ def _handle(state: State, poller: select.poll, message: Message, descriptors: li
         case Packet.KILL:
             for pidfd, running in state.workers.items():
                 if running.call == message.call:
-                    with contextlib.suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                    _stop(state, pidfd)
         case _:
             raise WireError(f"{message.type.name} is not allowed now")
 
@@ -249,12 +257,21 @@ def _clear(state: State, place: Place) -> None:
     state.groups.remove(place.leaf)
 
 
+def _stop(state: State, pidfd: int) -> None:
+    """Pid 1 of a namespace takes everything along; without one the keeper is asked to, by its handler."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM if state.reaper else signal.SIGKILL)
+
+
 def _end(state: State) -> None:
     """The front is gone: end all workers, wait for them, and leave nothing behind."""
     for pidfd in state.workers:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    for running in state.workers.values():
+        _stop(state, pidfd)
+    late = time.monotonic() + _END_SECONDS
+    for pidfd, running in state.workers.items():
+        if not select.select([pidfd], [], [], max(0.0, late - time.monotonic()))[0]:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os.waitpid(running.pid, 0)
     if state.reaper:
         end_orphans(frozenset())

@@ -52,7 +52,7 @@ class Meter:
         """What the temporary folder holds."""
         file_limit = self._limits.file_mb * _MIB
         if self._scratch:
-            return scratch_use(self._scratch, self._limits.tmp_mb * _MIB, file_limit)
+            return scratch_use(self.tree, self._scratch, self._limits.tmp_mb * _MIB, file_limit)
         return temp_use(file_limit)
 
     def finish(self) -> Kind | None:

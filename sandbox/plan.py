@@ -33,7 +33,7 @@ from typing import Any
 from sandbox.steps.cgroup import Cgroup
 from sandbox.steps.identity import INSIDE, Identity
 from sandbox.steps.keyring import Keyring
-from sandbox.steps.landlock import SIGNALS_SINCE, Landlock
+from sandbox.steps.landlock import Landlock
 from sandbox.steps.limits import ResourceLimits
 from sandbox.steps.mounts import MOUNTED, Mount, Mounts
 from sandbox.steps.privileges import Privileges
@@ -118,8 +118,8 @@ class Plan:
 
     @property
     def only_self(self) -> bool:
-        """Whether the tool may signal nobody but itself: it shares its pid namespace, and no Landlock scope helps."""
-        return not self.in_namespaces and (self.processes == "none" or self.landlock.version < SIGNALS_SINCE)
+        """Whether the tool may signal nobody but itself: it is one process, in the host's pid namespace."""
+        return not self.in_namespaces and self.processes == "none"
 
 
 def from_json(document: dict[str, Any]) -> Plan:

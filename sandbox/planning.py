@@ -22,7 +22,7 @@ from sandbox.plan import Plan
 from sandbox.steps.cgroup import Cgroup
 from sandbox.steps.identity import Identity
 from sandbox.steps.keyring import Keyring
-from sandbox.steps.landlock import Landlock
+from sandbox.steps.landlock import SIGNALS_SINCE, Landlock
 from sandbox.steps.limits import ResourceLimits
 from sandbox.steps.mounts import Mount, Mounts
 from sandbox.steps.privileges import Privileges
@@ -88,7 +88,14 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
         keyring=Keyring(required=apart),
         privileges=Privileges(host.last_capability, bounding=apart or host.base > 0),
         resources=ResourceLimits.build(
-            profile.limits, shared=not apart and host.base == 0, grouped=host.cgroup != "none"
+            # a file of the host's disk may not grow beyond the whole budget between two looks
+            profile.limits
+            if apart
+            else dataclasses.replace(
+                profile.limits, file_mb=min(profile.limits.file_mb, profile.limits.tmp_mb)
+            ),
+            shared=not apart and host.base == 0,
+            grouped=host.cgroup != "none",
         ),
         landlock=_landlock(profile, host, found, mounts),
         seccomp=_program(program),
@@ -164,6 +171,12 @@ def _landlock(profile: Profile, host: Host, found: programs.Needs, mounts: tuple
 
 
 def _check(profile: Profile, host: Host) -> None:
+    if host.namespaces == "none" and host.landlock < SIGNALS_SINCE and profile.processes != "none":
+        raise ProfileRefused(
+            f"{profile.name}: on a host without namespaces, and with Landlock below ABI {SIGNALS_SINCE} (Linux 6.12), "
+            "nothing could end for certain what a tool has started",
+            'processes = "none" for this tool, or a host with namespaces (toolcage doctor says what it needs)',
+        )
     if host.namespaces == "none" and profile.root_at not in (None, profile.root):
         raise ProfileRefused(
             f"root_at {profile.root_at!r}: without namespaces the root folder cannot have another name",

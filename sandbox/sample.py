@@ -110,54 +110,104 @@ def temp_use(file_limit: int) -> Temp:
     return Temp(used, full, any(found.st_size >= file_limit for found in _files("/tmp")))  # noqa: S108
 
 
-def scratch_use(folder: str, limit: int, file_limit: int) -> Temp:
-    """The same for a temporary folder that shares its file system: what is not reached in time is not counted."""
-    used = entries = 0
-    large = False
-    for found in _files(folder):
+def scratch_use(tree: Tree, folder: str, limit: int, file_limit: int) -> Temp:
+    """The same for a temporary folder that shares its file system, with what the call has deleted and still has open.
+
+    A folder that cannot be looked into, or lies too deep, makes it full: it could hold anything.
+    """
+    hidden: list[str] = []
+    used, large = _deleted(tree), False
+    entries = 0
+    for found in _files(folder, hidden):
         used += found.st_blocks * 512
         entries += 1
         large |= stat.S_ISREG(found.st_mode) and found.st_size >= file_limit
-    return Temp(used, used >= limit or entries >= _MAX_ENTRIES, large)
+    return Temp(used, used >= limit or entries >= _MAX_ENTRIES or bool(hidden), large)
 
 
-def _files(folder: str) -> Iterator[os.stat_result]:
-    """Everything below `folder`, within bounds."""
+def _deleted(tree: Tree) -> int:
+    """Bytes of regular files without a name that processes of the call have open."""
+    seen: dict[tuple[int, int], int] = {}
+    for name in tree.names():
+        with contextlib.suppress(OSError):
+            folder = os.open(f"{name}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree.proc)
+            try:
+                for number in os.listdir(folder):
+                    with contextlib.suppress(OSError):
+                        found = os.stat(number, dir_fd=folder)
+                        if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                            seen[found.st_dev, found.st_ino] = found.st_blocks * 512
+            finally:
+                os.close(folder)
+    return sum(seen.values())
+
+
+def _files(folder: str, hidden: list[str] | None = None) -> Iterator[os.stat_result]:
+    """Everything below `folder`, within bounds; folders that are not looked into are added to `hidden`."""
     deadline = time.monotonic() + _WALK_SECONDS
-    waiting = [folder]
-    seen = 0
+    waiting, seen, unseen = [folder], 0, [] if hidden is None else hidden
     while waiting:
+        here = waiting.pop()
         try:
-            entries = os.scandir(waiting.pop())
+            entries = os.scandir(here)
+        except FileNotFoundError:
+            continue
         except OSError:
+            unseen.append(here)
             continue
         with entries:
             for entry in entries:
                 seen += 1
                 if seen > _MAX_ENTRIES or time.monotonic() > deadline:
+                    unseen.append(here)
                     return
-                if entry.is_dir(follow_symlinks=False) and entry.path.count("/") < _MAX_DEPTH:
-                    waiting.append(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    (waiting if entry.path.count("/") < _MAX_DEPTH else unseen).append(entry.path)
                 with contextlib.suppress(OSError):
                     yield entry.stat(follow_symlinks=False)
 
 
 def _process(proc: int, name: str, count_files: bool) -> Process:
     status = _read(proc, f"{name}/status")
-    memory = _field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:")
+    threads, memory = _field(status, b"Threads:"), _memory(status)
+    if memory is None:
+        memory = _of_a_thread(proc, name) if threads > 1 else 0
     line = _read(proc, f"{name}/stat")
     # The command name is in parentheses and may contain anything, so fields are counted from the last one.
     fields = line[line.rindex(b")") + 2 :].split()
     own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
     files = _open_files(proc, name, count_files)
-    return Process(
-        _inner(status, name),
-        memory * 1024,
-        _field(status, b"Threads:"),
-        own / _TICKS,
-        children / _TICKS,
-        files,
-    )
+    return Process(_inner(status, name), memory, threads, own / _TICKS, children / _TICKS, files)
+
+
+def _memory(status: bytes) -> int | None:
+    """Bytes; None for a process, or thread, that has ended and has no memory of its own any more."""
+    if b"\nVmRSS:" not in status:
+        return None
+    return 1024 * (_field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:"))
+
+
+def _of_a_thread(proc: int, name: str) -> int:
+    """When the first thread has ended, /proc/PID shows no memory although the others use it: one of them tells."""
+    for thread in _threads(proc, name):
+        try:
+            memory = _memory(_read(proc, f"{name}/task/{thread}/status"))
+        except OSError:
+            continue
+        if memory is not None:
+            return memory
+    return 0
+
+
+def _threads(proc: int, name: str) -> list[str]:
+    try:
+        folder = os.open(f"{name}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return []
+    try:
+        return os.listdir(folder)
+    finally:
+        os.close(folder)
 
 
 def _same_memory(first: int, second: int) -> bool:
@@ -179,7 +229,9 @@ def _proportional(proc: int, name: str) -> int | None:
         rollup = _read(proc, f"{name}/smaps_rollup")
         tables = _field(_read(proc, f"{name}/status"), b"VmPTE:")
     except OSError as problem:
-        return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) else None
+        return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) and not _threads(proc, name)[1:] else None
+    if not rollup:
+        return None  # its first thread has ended: the plain figure counts
     return (_field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:") + tables) * 1024
 
 

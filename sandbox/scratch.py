@@ -7,12 +7,14 @@ follows no link and needs no recursion, whatever a tool has built there. flock(2
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
 
 _PLACE = "/tmp"  # noqa: S108 - folders in it are new, private and of unguessable name
 _PREFIX = "toolcage-scratch-"
+_ATTEMPTS = 5
 _DEPTH = 64  # deeper folders are moved up before they are emptied
 
 
@@ -28,9 +30,10 @@ class Scratch:
         if not self._base:
             self._start()
         path = f"{self._base}/{number}"
-        for folder in (path, f"{path}/home"):
-            os.mkdir(folder, 0o700)
-            if uid != os.geteuid():
+        os.mkdir(path, 0o700)
+        os.mkdir(f"{path}/home", 0o700)
+        if uid != os.geteuid():
+            for folder in (f"{path}/home", path):  # the outer one last: nobody else is in it before
                 os.chown(folder, uid, gid)
         return path
 
@@ -48,11 +51,18 @@ class Scratch:
 
     def _start(self) -> None:
         sweep()
-        base = f"{_PLACE}/{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
-        os.mkdir(base, 0o711)
-        self._lock = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._base = base
+        for _ in range(_ATTEMPTS):
+            base = f"{_PLACE}/{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
+            os.mkdir(base, 0o700)
+            lock = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with contextlib.suppress(OSError):  # another launcher may sweep it before it is locked
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.fchmod(lock, 0o711)  # whatever the umask is: workers of other users pass through
+                if os.path.samestat(os.fstat(lock), os.lstat(base)):
+                    self._base, self._lock = base, lock
+                    return
+            os.close(lock)
+        raise BlockingIOError(errno.EAGAIN, f"{_PLACE}: the folder is removed again and again")
 
 
 def sweep() -> None:
@@ -61,6 +71,8 @@ def sweep() -> None:
         if not name.startswith(_PREFIX):
             continue
         with contextlib.suppress(OSError):
+            if os.lstat(f"{_PLACE}/{name}").st_uid != os.geteuid():
+                continue  # not even opened: it may be a file system of somebody else
             folder = os.open(f"{_PLACE}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 if os.fstat(folder).st_uid == os.geteuid():
@@ -88,21 +100,27 @@ def _empty(folder: int, top: int, depth: int) -> bool:
         found = os.lstat(name, dir_fd=folder)
         if not stat.S_ISDIR(found.st_mode):
             os.unlink(name, dir_fd=folder)
-        elif depth >= _DEPTH:
-            os.rename(name, f"moved-{os.urandom(8).hex()}", src_dir_fd=folder, dst_dir_fd=top)
-            moved = True
-        else:
-            moved |= _empty_below(folder, name, found, top, depth)
+            continue
+        below = _open_up(folder, name)
+        try:
+            if depth >= _DEPTH:  # its own permission to write is needed, because ".." changes
+                os.rename(name, f"moved-{os.urandom(8).hex()}", src_dir_fd=folder, dst_dir_fd=top)
+                moved = True
+                continue
+            moved |= _empty(below, top, depth + 1)
+        finally:
+            os.close(below)
+        os.rmdir(name, dir_fd=folder)
     return moved
 
 
-def _empty_below(folder: int, name: str, found: os.stat_result, top: int, depth: int) -> bool:
-    if found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
-        os.chmod(name, 0o700, dir_fd=folder)
-    below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+def _open_up(folder: int, name: str) -> int:
+    """A descriptor of a folder that its owner may have closed. The mode is changed by descriptor: no link is followed."""
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    spot = os.open(name, os.O_PATH | flags, dir_fd=folder)
     try:
-        moved = _empty(below, top, depth + 1)
+        if os.fstat(spot).st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{spot}", 0o700)
+        return os.open(".", os.O_RDONLY | flags, dir_fd=spot)
     finally:
-        os.close(below)
-    os.rmdir(name, dir_fd=folder)
-    return moved
+        os.close(spot)

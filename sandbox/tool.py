@@ -109,7 +109,11 @@ def _placed(plan: Plan, scratch: str) -> Plan:
 
 
 def _die_with_keeper(keeper: int) -> None:
-    """Where no pid namespace does it. The check comes after: the keeper may have ended before the signal was asked for."""
+    """Where no pid namespace does it. The check comes after: the keeper may have ended before the signal was asked for.
+
+    The keeper's own handler would end the call from here.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(0)

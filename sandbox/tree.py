@@ -1,7 +1,9 @@
 """The processes of a call: which they are, and how all of them are ended. Runs in the keeper; the launcher uses `end_orphans`.
 
 In a pid namespace of its own the keeper is pid 1 and sees nothing else. Without one it is the reaper of everything
-that its tool leaves behind (PR_SET_CHILD_SUBREAPER, prctl(2)), so that all of it stays below it in the host's /proc.
+that its tool leaves behind (PR_SET_CHILD_SUBREAPER, prctl(2)), and its Landlock domain lets it signal nobody outside.
+Either way kill(-1) reaches all of a call in one moment, which no list of processes does: whoever is listed may have
+forked, and its number may be somebody else's by then. kill(2), landlock(7).
 """
 
 from __future__ import annotations
@@ -9,16 +11,26 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
+
+_ORPHAN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Where to look. `proc`: descriptor of a /proc; `top`: the keeper's name in it; `own`: that proc shows only the call."""
+    """Where to look, and how far a signal goes.
+
+    proc     descriptor of a /proc.
+    top      the keeper's name in it.
+    own      that proc shows only the call.
+    bounded  kill(-1) reaches only the call: the keeper is pid 1 of its namespace, or has proven its domain.
+    """
 
     proc: int
     top: str
     own: bool
+    bounded: bool
 
     def names(self) -> list[str]:
         """Names in `proc` of all processes of the call but the keeper."""
@@ -29,19 +41,38 @@ class Tree:
     def end(self) -> dict[int, int]:
         """Kill and reap until the keeper is alone. Returns the wait status of each child, by pid."""
         statuses: dict[int, int] = {}
-        if os.getpid() == 1:  # elsewhere -1 would be every process of this user
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
-        else:
-            kill_below(self.proc, self.top)
         while True:
+            if self.bounded:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)
+            else:  # a tool that is one process
+                kill_below(self.proc, self.top)
             try:
                 pid, status = os.waitpid(-1, 0)
             except ChildProcessError:
                 return statuses
             statuses[pid] = status
-            if os.getpid() != 1:  # a process that was forked meanwhile may have become ours
-                kill_below(self.proc, self.top)
+            statuses.update(_reaped())
+
+
+def cannot_signal(pid: int) -> bool:
+    """Whether this process may not signal `pid`: asked with signal 0, which does nothing."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    return False
+
+
+def _reaped() -> dict[int, int]:
+    found: dict[int, int] = {}
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            found[pid] = status
+    return found
 
 
 def descend(proc: int, top: str) -> list[str]:
@@ -57,33 +88,33 @@ def descend(proc: int, top: str) -> list[str]:
 
 
 def kill_below(proc: int, top: str, spare: frozenset[str] = frozenset()) -> None:
-    """Stop, then kill, everything below `top` that is not below a child in `spare`.
-
-    Stopped first, until nobody new is seen: whoever is stopped cannot fork.
-    """
-    seen: set[str] = set()
-    while True:
-        now = [name for name in children_of(proc, top) if name not in spare]
-        now += [below for name in now for below in descend(proc, name)]
-        fresh = set(now) - seen
-        if not fresh:
-            break
-        for name in fresh:
-            _signal(proc, name, {top, *now}, signal.SIGSTOP)
-        seen |= fresh
-    for name in seen:
-        _signal(proc, name, {top, *seen}, signal.SIGKILL)
+    """Kill what is seen below `top`, but a child in `spare` and what is below that."""
+    now = [name for name in children_of(proc, top) if name not in spare]
+    parents = {top, *now}
+    for name in now:
+        below = descend(proc, name)
+        now += below
+        parents.update(below)
+    for name in now:
+        _kill(proc, name, parents)
 
 
 def end_orphans(workers: frozenset[str]) -> None:
-    """Kill and reap every child of this process, with all below it, that is not one of `workers` (pids)."""
+    """Kill and reap every child of this process, with all below it, that is not one of `workers` (pids).
+
+    For what a keeper has left that was killed itself. Bounded in time: processes that multiply faster than they are
+    seen must not hold the launcher.
+    """
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    late = time.monotonic() + _ORPHAN_SECONDS
     try:
         top = os.readlink("self", dir_fd=proc)
         while orphans := [name for name in children_of(proc, top) if name not in workers]:
+            if time.monotonic() > late:
+                return
             kill_below(proc, top, workers)
             for name in orphans:
-                os.waitpid(int(name), 0)
+                os.waitpid(int(name), os.WNOHANG)
     finally:
         os.close(proc)
 
@@ -116,16 +147,16 @@ def _names(proc: int, path: str) -> list[str]:
         os.close(folder)
 
 
-def _signal(proc: int, name: str, parents: set[str], number: int) -> None:
-    """Signal a process that is one of ours: its number may have become somebody else's since it was listed.
+def _kill(proc: int, name: str, parents: set[str]) -> None:
+    """Kill a process that is one of ours: its number may have become somebody else's since it was listed.
 
-    The descriptor is taken first, then the parent is looked at: whoever has it is the one that gets the signal.
+    The descriptor is taken first, then the parent is looked at: whoever has it is the one that is killed.
     """
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError, PermissionError):
         pidfd = os.pidfd_open(int(name))
         try:
             if _parent(proc, name) in parents:
-                signal.pidfd_send_signal(pidfd, number)
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         finally:
             os.close(pidfd)
 

@@ -9,6 +9,7 @@ keeper exits; nothing is retried with less.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import signal
@@ -20,7 +21,8 @@ from sandbox.meter import Meter
 from sandbox.plan import Plan
 from sandbox.steps import descriptors, mounts
 from sandbox.steps.cgroup import Leaf
-from sandbox.tree import Tree, children_of
+from sandbox.steps.landlock import SIGNALS_SINCE
+from sandbox.tree import Tree, cannot_signal, children_of
 
 if TYPE_CHECKING:
     from sandbox.denials import Reporter
@@ -141,7 +143,7 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], T
     os.write(oom_score, b"1000")
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     facts = plan.identity.apply(*given.ids)
-    _die_with_launcher(plan, given.alive)
+    _die_with_launcher(given.alive)
     if plan.in_namespaces:
         step.name = "mounts"
         facts.update(plan.mounts.apply(given.place.trees, proc))
@@ -152,16 +154,39 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], T
     facts.update(plan.privileges.apply())
     if not plan.in_namespaces:
         step.name = "landlock"
-        plan.landlock.moved(given.place.scratch).around("/proc").apply()
+        tree = _enclose(plan, given, tree)
     return facts, tree, oom_score
+
+
+def _enclose(plan: Plan, given: Given, tree: Tree) -> Tree:
+    """Without namespaces: a Landlock domain around the keeper and all that it starts, and the duty to end it.
+
+    SECURITY: a signal to all (-1) must not leave that domain, or it would end everything that this user runs. So it is
+    tried on the launcher first.
+    """
+    plan.landlock.moved(given.place.scratch).around("/proc").apply()
+    bounded = plan.landlock.version >= SIGNALS_SINCE
+    if bounded and not cannot_signal(os.getppid()):
+        raise PermissionError(1, "the domain does not hold signals back")
+    enclosed = dataclasses.replace(tree, bounded=bounded)
+
+    def end(_number: int, _frame: object) -> None:
+        enclosed.end()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGTERM)
+    if _is_gone(given.alive):
+        os._exit(0)
+    return enclosed
 
 
 def _tree(plan: Plan, proc: int) -> Tree:
     """How the processes of the call are found: in a proc of its own, or below this process in the host's."""
     if plan.has_proc and plan.in_namespaces:
         os.close(proc)
-        return Tree(mounts.private_proc(), "1", own=True)
-    found = Tree(proc, os.readlink("self", dir_fd=proc), own=False)
+        return Tree(mounts.private_proc(), "1", own=True, bounded=os.getpid() == 1)
+    found = Tree(proc, os.readlink("self", dir_fd=proc), own=False, bounded=os.getpid() == 1)
     children_of(proc, found.top)  # OSError when this kernel does not tell
     if not plan.in_namespaces:
         syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
@@ -176,17 +201,20 @@ def _null_standard_descriptors() -> None:
         os.set_inheritable(number, True)
 
 
-def _die_with_launcher(plan: Plan, alive: int) -> None:
+def _die_with_launcher(alive: int) -> None:
     """The signal is cleared by a change of ids, so it is set after; the pipe tells whether it was too late.
 
-    A keeper whose death would not end all that the tool has started must live to do so: it watches the pipe instead.
+    Until there is a tool; from then on a keeper whose death would not end it gets another signal (`_enclose`).
     """
-    if plan.in_namespaces or plan.processes == "none":
-        syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _is_gone(alive):
+        os._exit(0)
+
+
+def _is_gone(alive: int) -> bool:
     poller = select.poll()
     poller.register(alive, select.POLLHUP)
-    if poller.poll(0):
-        os._exit(0)
+    return bool(poller.poll(0))
 
 
 def _report_failure(report: int, step: str, code: int, detail: str) -> None:

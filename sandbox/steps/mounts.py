@@ -138,7 +138,8 @@ def clone_tree(mount: Mount, held: int = -1, userns: int = -1) -> int:
 
 def _attributes(mount: Mount) -> int:
     if mount.kind == "device":
-        return abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NOEXEC
+        # read-only keeps times and modes of the node, which is the host's; the device itself can be written
+        return abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NOEXEC | abi.MOUNT_ATTR_RDONLY
     return _COMMON | abi.MOUNT_ATTR_RDONLY | (0 if mount.execute else abi.MOUNT_ATTR_NOEXEC)
 
 
@@ -222,7 +223,7 @@ def _verify(mount: Mount) -> int:
     wanted = os.ST_NOSUID
     if mount.kind != "device":
         wanted |= os.ST_NODEV
-    if mount.kind in ("tree", "proc"):
+    if mount.kind in ("tree", "proc", "device"):
         wanted |= os.ST_RDONLY
     if mount.kind == "temp" or (mount.kind == "tree" and not mount.execute):
         wanted |= os.ST_NOEXEC

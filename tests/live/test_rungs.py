@@ -7,6 +7,7 @@ import errno
 import glob
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from runner.prepare import compiled_filters
 from sandbox import host, ladder, planning
 from sandbox.errors import HostRefused
 from sandbox.supervisor import Supervisor
-from sandbox.types import Limits, Profile
+from sandbox.types import Call, Limits, Profile
 from tests.live import rungs
 from tests.live.cage import PYTHON, Cage, cage, outside, probe, said
 from tests.live.rungs import HOSTS, on_host
@@ -126,7 +127,7 @@ def test_the_memory_of_others_is_out_of_reach(held: Cage) -> None:
 def test_the_temporary_folder_is_private_and_gone_afterwards(held: Cage) -> None:
     writing = (
         "import os\nfolder = os.environ['TMPDIR']\nhome = os.environ['HOME']\nassert home.startswith(folder)\n"
-        "open(folder + '/x', 'w').write('x'); open(home + '/y', 'w').write('y'); os.makedirs(folder + '/d' * 100)\n"
+        "open(folder + '/x', 'w').write('x'); open(home + '/y', 'w').write('y'); os.makedirs(folder + '/d' * 20)\n"
         "print(os.listdir(folder) != [] and folder)"
     )
     first = held.call("python", writing)
@@ -142,13 +143,9 @@ def test_a_tool_that_leaves_a_daemon_is_ended_with_it(many: Cage) -> None:
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
         "        os.closerange(0, 3)\n        time.sleep(60)\n    os._exit(0)\nos.wait()\nprint('left')"
     )
-    before = {process.pid for process in psutil.process_iter()}
-    assert said(many.call("python", daemon)) == "left"
-    left = [
-        p
-        for p in psutil.process_iter(["cmdline"])
-        if p.pid not in before and "time.sleep(60)" in " ".join(p.info["cmdline"] or ())
-    ]
+    mark = f"# daemon {os.getpid()} {time.monotonic_ns()}"  # other runs leave daemons of their own
+    assert said(many.call("python", f"{daemon}\n{mark}")) == "left"
+    left = [p for p in psutil.process_iter(["cmdline"]) if mark in " ".join(p.info["cmdline"] or ())]
     assert left == []
 
 
@@ -194,6 +191,62 @@ def test_limits_hold(weak: str, place: Path) -> None:
         outcome = made.call("python", bomb)
         assert outcome.kind == "too_many_processes" or outcome.exit_code, outcome
         assert said(made.call("python", "print('next')")) == "next"
+
+
+HIDING = {
+    "deleted": "f = open(folder + '/x', 'wb')\nos.unlink(folder + '/x')",
+    "deep": "os.makedirs(folder + '/d' * 60)\nf = open(folder + '/d' * 60 + '/x', 'wb')",
+    "closed": "os.mkdir(folder + '/d', 0o300)\nf = open(folder + '/d/x', 'wb')",
+}
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_what_is_hidden_in_the_temporary_folder_counts(held: Cage, rung: str, how: str) -> None:
+    """Where it is a folder of the host; elsewhere the tmpfs bounds it."""
+    filling = (
+        f"import os, time\nfolder = os.environ['TMPDIR']\n{HIDING[how]}\n"
+        "for n in range(63):\n    f.write(b'x' * (1 << 20)); f.flush()\n"
+        "g = open(folder + '/y', 'wb')\nfor n in range(9):\n    g.write(b'x' * (1 << 20)); g.flush()\ntime.sleep(5)"
+    )
+    outcome = held.call("python", filling)
+    if rung == "no-namespaces":
+        assert outcome.kind == "temp_space_full", outcome
+    else:
+        assert outcome.kind != "exited" or outcome.exit_code == 1, outcome
+
+
+STORM = """\
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def chain():
+    while True:
+        try:
+            if os.fork(): os._exit(0)
+            os.setsid()
+        except OSError: time.sleep(0.001)
+for n in range(12):
+    if os.fork() == 0: chain()
+time.sleep(60)
+"""
+
+
+def test_processes_that_run_away_from_the_kill_are_caught(weak: str, place: Path) -> None:
+    mark = f"# storm {os.getpid()} {time.monotonic_ns()}"
+    with cage(place / "root", floor=WEAKEST, processes="any") as made:
+
+        async def work(supervisor: Supervisor) -> None:
+            task = asyncio.ensure_future(supervisor.run(Call("python", (STORM + mark,))))
+            await until(lambda: len(psutil.Process(supervisor.launcher_pid).children(recursive=True)) > 2)
+            begun = time.monotonic()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - begun < 4.0
+
+        made.run(work)
+        assert said(made.call("python", "print('next')")) == "next"
+    left = [p for p in psutil.process_iter(["cmdline"]) if mark in " ".join(p.info["cmdline"] or ())]
+    assert left == []
 
 
 def test_a_root_folder_that_was_swapped_is_not_entered(weak: str, place: Path, tmp_path: Path) -> None:
