@@ -112,7 +112,8 @@ def test_the_tool_is_in_and_proven_and_holds_no_descriptor(launcher: Launcher) -
     assert report["told"]["kernel_uid"] == TOOL_UID
     assert report["told"]["cgroup"] == KIND
     assert report["told"]["closed"]
-    assert f"{division.PREFIX}{launcher.process.pid}/{division.CALL}1\n" in report["told"]["lines"]
+    place = rf"/{division.PREFIX}{launcher.process.pid}-[0-9a-f]+/{division.CALL}1\n"
+    assert re.search(place, report["told"]["lines"])
     limits = {"version": KIND, "memory_bytes": 64 * MIB, "processes": 16}
     assert report["proven"] == {"cgroup": limits}
     assert report["status"] == 0
