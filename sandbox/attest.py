@@ -6,7 +6,11 @@ both processes in its own proc: a worker cannot forge that.
 
 from __future__ import annotations
 
+import functools
+import os
+
 from sandbox.plan import Plan
+from sandbox.steps.identity import NAMESPACE_KINDS
 from sandbox.steps.keyring import FRESH, NONE
 
 _MUST = {
@@ -40,9 +44,23 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
         return f"kernel_uid is {kernel_uid!r}"
     if plan.keyring.required and facts.get("keyring") not in (FRESH, NONE):
         return f"keyring is {facts.get('keyring')!r}"
+    if plan.in_namespaces and (shared := _shared(facts.get("namespaces"), plan)):
+        return f"the {shared} namespace is the front's own"
     if plan.only_self and "signals" not in facts:
         return "signals are not bounded"
     return ""
+
+
+def _shared(said: object, plan: Plan) -> str:
+    """A kind of namespace that the worker has in common with this process, or does not tell of; "" when there is none."""
+    found = said if isinstance(said, dict) else {}
+    kinds = [kind for kind in NAMESPACE_KINDS if kind != "user" or plan.identity.namespaces == "user"]
+    return next((kind for kind in kinds if found.get(kind) in (None, _own(kind))), "")
+
+
+@functools.cache
+def _own(kind: str) -> int:
+    return os.stat(f"/proc/self/ns/{kind}").st_ino
 
 
 def look(keeper: int, plan: Plan) -> tuple[str, bool]:

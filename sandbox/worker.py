@@ -21,6 +21,7 @@ from sandbox.meter import Meter
 from sandbox.plan import Plan
 from sandbox.steps import descriptors, mounts
 from sandbox.steps.cgroup import Leaf
+from sandbox.steps.identity import namespaces
 from sandbox.steps.landlock import SIGNALS_SINCE
 from sandbox.tree import Tree, cannot_signal, children_of
 
@@ -143,6 +144,8 @@ def _confine(plan: Plan, given: Given, step: Step) -> tuple[dict[str, object], T
     os.write(oom_score, b"1000")
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     facts = plan.identity.apply(*given.ids)
+    if plan.in_namespaces:
+        facts["namespaces"] = namespaces(proc)
     _die_with_launcher(given.alive)
     if plan.in_namespaces:
         step.name = "mounts"

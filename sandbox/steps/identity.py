@@ -19,6 +19,7 @@ INSIDE = 1000
 SLOT_BASE = 1_879_050_000
 SLOTS = 128  # ids of one launcher
 _LAUNCHERS = 4096  # launchers with ranges of their own
+NAMESPACE_KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 _FULL_RANGE = 4_294_967_295
 _SMALLEST_RANGE = 4096  # ids that a container needs to have, so that some of them are nobody's
 
@@ -53,6 +54,11 @@ class Identity:
             raise PermissionError(1, f"the kernel uid would be {outside}")
         syscalls.prctl(abi.PR_SET_DUMPABLE, 0)
         return {"uid": ids[0], "kernel_uid": outside, "groups": len(os.getgroups()) if self.slots else None}
+
+
+def namespaces(proc: int) -> dict[str, int]:
+    """Which namespaces this process is in: kind -> inode, namespaces(7). `proc`: descriptor of a /proc."""
+    return {kind: os.stat(f"self/ns/{kind}", dir_fd=proc).st_ino for kind in NAMESPACE_KINDS}
 
 
 def base(uid_map: str, launcher: int) -> int:

@@ -16,6 +16,7 @@ from runner.prepare import compiled_filters
 from sandbox import attest, flight, host, planning, wire
 from sandbox.errors import WireError
 from sandbox.plan import Plan
+from sandbox.steps.identity import NAMESPACE_KINDS
 from sandbox.steps.keyring import FRESH
 from sandbox.types import Call, Outcome, Profile
 
@@ -39,6 +40,7 @@ def facts(plan: Plan) -> dict[str, object]:
         "mounts": expected["mounts"],
         "cgroup": {"version": expected["cgroup"]},
         "keyring": FRESH,
+        "namespaces": dict.fromkeys(NAMESPACE_KINDS, 1),
     }
 
 
@@ -200,6 +202,8 @@ def test_before_the_go_nothing_can_have_happened(
     [
         {"uid": 0}, {"kernel_uid": 0}, {"kernel_uid": None}, {"capabilities": 1}, {"no_new_privs": False}, {"mounts": 1},
         {"landlock": {"abi": 1}}, {"landlock": None}, {"seccomp": {"sha256": "0"}}, {"seccomp": None},
+        {"cgroup": {"version": "other"}}, {"keyring": "old"}, {"namespaces": None},
+        {"namespaces": dict.fromkeys(NAMESPACE_KINDS, 1) | {"net": os.stat("/proc/self/ns/net").st_ino}},
     ],
 )  # fmt: skip
 def test_a_wrong_attestation_never_gets_its_go(
