@@ -31,7 +31,7 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
         "uid": facts.get("uid"),
         "capabilities": facts.get("capabilities"),
         "no_new_privs": facts.get("no_new_privs"),
-        "landlock_abi": landlock.get("abi") if isinstance(landlock, dict) else None,
+        "landlock": landlock,
         "seccomp": seccomp.get("sha256") if isinstance(seccomp, dict) else None,
         "mounts": facts.get("mounts"),
         "cgroup": cgroup.get("version") if isinstance(cgroup, dict) else None,

@@ -99,7 +99,7 @@ class Plan:
         return {
             "capabilities": 0,
             "no_new_privs": True,
-            "landlock_abi": self.landlock.version,
+            "landlock": self.landlock.facts(),
             "seccomp": self.seccomp.digest,
             "mounts": sum(mount.kind in MOUNTED for mount in self.mounts.mounts) if mounted else None,
             "cgroup": self.cgroup.version,

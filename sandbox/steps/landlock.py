@@ -71,10 +71,15 @@ class Landlock:
         """A domain for the keeper, in which the tool's own is nested: it reads `more` as well."""
         return dataclasses.replace(self, read=(*self.read, *more))
 
+    def facts(self) -> dict[str, int]:
+        """What an attestation says: the ABI and the rights that it denies by default."""
+        filesystem, network, scope = handled(self.version) if self.version else (0, 0, 0)
+        return {"abi": self.version, "fs": filesystem, "net": network, "scope": scope}
+
     def apply(self) -> dict[str, object]:
         """Restrict this process for good. A path that does not exist in the cage is an error: the plan was wrong."""
         if self.version == 0:
-            return {"landlock": {"abi": 0}}
+            return {"landlock": self.facts()}
         filesystem, network, scope = handled(self.version)
         ruleset = syscalls.landlock_ruleset(filesystem, network, scope)
         try:
@@ -89,7 +94,7 @@ class Landlock:
             syscalls.landlock_restrict_self(ruleset)
         finally:
             os.close(ruleset)
-        return {"landlock": {"abi": self.version, "fs": filesystem, "net": network, "scope": scope}}
+        return {"landlock": self.facts()}
 
     def _allow(self, ruleset: int, path: str, access: int) -> None:
         known = next((item[1:] for item in self.known if item[0] == path), None)

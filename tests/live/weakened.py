@@ -155,11 +155,20 @@ def _handled(position: int, lost: int) -> Hole:
         return tuple(rights)
 
     inner = landlock.handled
-    return _replace(landlock, handled=fewer)
+    return _both(_replace(landlock, handled=fewer), _replace(Landlock, facts=_said_landlock))
+
+
+_usual_rights = landlock.handled
+
+
+def _said_landlock(self: Landlock) -> dict[str, int]:
+    """What an honest worker says, whatever was done."""
+    filesystem, network, scope = _usual_rights(self.version)
+    return {"abi": self.version, "fs": filesystem, "net": network, "scope": scope}
 
 
 def _no_landlock(self: Landlock) -> dict[str, object]:
-    return {"landlock": {"abi": self.version}}
+    return {"landlock": self.facts()}
 
 
 # A keeper that tells of namespaces which nobody else has.

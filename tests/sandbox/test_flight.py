@@ -35,7 +35,7 @@ def facts(plan: Plan) -> dict[str, object]:
         "kernel_uid": 4711,
         "capabilities": 0,
         "no_new_privs": True,
-        "landlock": {"abi": expected["landlock_abi"]},
+        "landlock": expected["landlock"],
         "seccomp": {"sha256": expected["seccomp"]},
         "mounts": expected["mounts"],
         "cgroup": {"version": expected["cgroup"]},
@@ -201,7 +201,7 @@ def test_before_the_go_nothing_can_have_happened(
     "change",
     [
         {"uid": 0}, {"kernel_uid": 0}, {"kernel_uid": None}, {"capabilities": 1}, {"no_new_privs": False}, {"mounts": 1},
-        {"landlock": {"abi": 1}}, {"landlock": None}, {"seccomp": {"sha256": "0"}}, {"seccomp": None},
+        {"landlock": {"abi": 1}}, {"landlock": None}, {"landlock": {"abi": 7, "fs": 0, "net": 0, "scope": 0}}, {"seccomp": {"sha256": "0"}}, {"seccomp": None},
         {"cgroup": {"version": "other"}}, {"keyring": "old"}, {"namespaces": None},
         {"namespaces": dict.fromkeys(NAMESPACE_KINDS, 1) | {"net": os.stat("/proc/self/ns/net").st_ino}},
     ],
