@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from policies.errors import did_you_mean
 from policies.params import (
     MAX_PATH,
     SAFE_INT,
@@ -28,6 +29,7 @@ from policies.params import (
 )
 
 MAX_LIST_TEXT = 100_000  # a list that arrives as JSON text: far above 50 ordinary items, far below a nuisance
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _SHOWN = 80  # characters of a client's text that an error may repeat
 
 Look = Callable[[PathParam, str], str]
@@ -52,12 +54,16 @@ def texts(param: AnyParam, value: object, *, whole: bool, look: Look) -> list[st
     """
     if isinstance(param, BooleanParam):
         if not isinstance(value, bool):
-            raise BadValueError("must be true or false")
+            raise BadValueError("must be true or false" + _unquoted(value, ("true", "false")))
         return [param.flag] if value else []
     if isinstance(param, ListParam):
         items = _items(value)
-        if items is None or len(items) > param.max_items:
-            raise BadValueError(f"must be a list of at most {param.max_items} values")
+        if items is None:
+            raise BadValueError(
+                f"must be a list of at most {param.max_items} values, such as [{_example(value)}]"
+            )
+        if len(items) > param.max_items:
+            raise BadValueError(f"must be a list of at most {param.max_items} values, has {len(items):,}")
         return [_text(param.items, item, whole, look) for item in items]
     return [_text(param, value, whole, look)]
 
@@ -128,15 +134,16 @@ def _integer(param: IntegerParam, value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) <= SAFE_INT:
         value = int(value)  # JSON has one kind of number: 3.0 is 3
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadValueError("must be a whole number")
+        raise BadValueError(f"must be a whole number between {param.min} and {param.max}" + _unquoted(value))
     if not param.min <= value <= param.max:
-        raise BadValueError(f"must be between {param.min} and {param.max}")
+        near = param.min if value < param.min else param.max
+        raise BadValueError(f"must be between {param.min} and {param.max}; the nearest is {near}")
     return str(value)
 
 
 def _number(param: NumberParam, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadValueError("must be a number")
+        raise BadValueError("must be a number" + _unquoted(value))
     if not (isinstance(value, float) and math.isfinite(value)) and not (
         isinstance(value, int) and abs(value) <= SAFE_INT
     ):
@@ -156,7 +163,22 @@ def _choice(param: EnumParam, value: object) -> str:
             and isinstance(value, str) == isinstance(choice, str)
         ):
             return str(choice)
-    raise BadValueError(f"must be one of: {', '.join(str(choice) for choice in param.values)}"[:1000])
+    words = [str(choice) for choice in param.values]
+    near = _unquoted(value, tuple(words))
+    if not near and isinstance(value, str):
+        near = did_you_mean(value, words)
+    raise BadValueError(f"must be one of: {', '.join(words)}"[:1000] + near)
+
+
+def _unquoted(value: object, words: tuple[str, ...] = ()) -> str:
+    """How to write it, where a client has put quotes around what would be allowed without."""
+    if isinstance(value, str) and (value in words or (not words and _NUMBER.fullmatch(value))):
+        return f": write {value} without quotes"
+    return ""
+
+
+def _example(value: object) -> str:
+    return shown(value).replace("'", '"') if isinstance(value, str) and value.isalnum() else "..."
 
 
 def _path(value: object) -> str:
