@@ -7,11 +7,14 @@ that cannot be written never breaks a call.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import stat
+import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import orjson
@@ -19,6 +22,7 @@ import orjson
 from sandbox.errors import Refused
 from sandbox.types import Outcome
 
+_LINES, _MINUTE = 60, 60.0  # of one outcome that costs a client nothing, in seconds
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -87,8 +91,23 @@ class JsonLog:
             self._descriptor = -1
 
 
+@dataclass(slots=True)
+class _Minute:
+    """Lines about calls that were not run, of one outcome: since when, how many were written and how many were not."""
+
+    begun: float
+    written: int = 0
+    dropped: int = 0
+
+
 class CallLog:
-    """Writes both. `say` takes one line for stderr; `digest` is the policy's; `now` gives aware UTC times."""
+    """Writes both. `say` takes one line for stderr; `digest` is the policy's; `now` gives aware UTC times, `clock`
+    monotonic seconds.
+
+    Calls that were let in are bounded by the policy and all logged. Those that were not, refused or given up before, cost
+    a client nothing: of each outcome 60 in a minute are logged, then it is said that the rest is counted, and later how
+    many.
+    """
 
     def __init__(
         self,
@@ -96,8 +115,10 @@ class CallLog:
         json_log: JsonLog | None = None,
         digest: str = "",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._json, self._digest, self._now = say, json_log, digest, now
+        self._say, self._json, self._digest, self._now, self._clock = say, json_log, digest, now, clock
+        self._minutes: dict[str, _Minute] = {}
 
     def bug(self, frames: traceback.StackSummary, kind: type[BaseException] | None) -> None:
         """A bug of ours: where, and what kind. Never its message: that may quote arguments or output."""
@@ -116,19 +137,48 @@ class CallLog:
             word, exit_code = outcome.kind.value, outcome.exit_code
         elif outcome is not None:
             word = outcome.code
+        self._tell_dropped(self._clock() - _MINUTE)
+        if isinstance(outcome, Refused) and not self._may_write(word):
+            return
         milliseconds = seconds * 1000
         self._say(line(tool, word, exit_code, size, milliseconds))
-        if self._json is None:
-            return
         record: dict[str, object] = {
-            "timestamp": self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "tool": tool_word(tool),
             "outcome": word,
             "bytes": size,
             "ms": round(milliseconds, 1),
             "redactions": redactions,
-            "policy": self._digest,
         }
         if exit_code is not None:
             record["exit_code"] = exit_code
-        self._json.write(record)
+        self._write(record)
+
+    def close(self) -> None:
+        """Say what was dropped and not told yet. More may be logged after this."""
+        self._tell_dropped(math.inf)
+
+    def _may_write(self, word: str) -> bool:
+        minute = self._minutes.setdefault(word, _Minute(self._clock()))
+        if minute.written < _LINES:
+            minute.written += 1
+            return True
+        if not minute.dropped:
+            self._say(
+                f"toolcage: {_LINES} calls ended with {word} in a minute; more of them are only counted"
+            )
+            self._write({"outcome": word, "dropped": "counted from now on"})
+        minute.dropped += 1
+        return False
+
+    def _tell_dropped(self, before: float) -> None:
+        """Of the minutes that began before that time; they are over."""
+        for word, minute in [item for item in self._minutes.items() if item[1].begun <= before]:
+            del self._minutes[word]
+            if minute.dropped:
+                self._say(f"toolcage: {minute.dropped} more calls ended with {word} and were not logged")
+                self._write({"outcome": word, "dropped": minute.dropped})
+
+    def _write(self, facts: dict[str, object]) -> None:
+        if self._json is not None:
+            when = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            self._json.write({"timestamp": when, **facts, "policy": self._digest})

@@ -140,9 +140,13 @@ def _layer(name: str, host: Host, settings: remedies.Facts, facts: dict[str, Any
 def _missing(name: str, host: Host, lost: tuple[str, ...], settings: remedies.Facts) -> Layer:
     found = host.why(name)
     step = found.step if found else name
-    told = f"refused at step {step}: {found.detail}" if found else "the kernel has none, or one that is too old"
+    told = (
+        f"refused at step {step}: {found.detail}" if found else "the kernel has none, or one that is too old"
+    )
     if found and found.errno == errno.ENOSYS and name == "namespaces":
-        return Layer(name, MISSING, told, lost, "This kernel does not have that call: use Linux 6.2 or later.")
+        return Layer(
+            name, MISSING, told, lost, "This kernel does not have that call: use Linux 6.2 or later."
+        )
     return Layer(name, MISSING, told, lost, remedies.remedy(step if name == "namespaces" else name, settings))
 
 

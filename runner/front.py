@@ -14,10 +14,12 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from policies.errors import nearest
 from policies.policy import Policy
-from runner import listing, read_output, results
+from runner import listing, read_output, repeats, results
 from runner.admission import Admission, MachineBusy
 from runner.calllog import CallLog
+from runner.case import content_room
 from runner.catalog.catalog import Catalog
 from runner.catalog.tools import Tool
 from runner.mcp.messages import (
@@ -33,8 +35,8 @@ from runner.mcp.messages import (
     ToolResult,
 )
 from runner.mcp.protocol import Protocol
-from runner.outputs import Outputs
-from runner.pace import Pace, TooFast, TooMany
+from runner.outputs import HandleRefused, Outputs
+from runner.pace import GivenUp, Pace, TooFast, TooMany
 from runner.redaction.engine import Redactor
 from sandbox.errors import Refused
 from sandbox.root import Root
@@ -69,6 +71,9 @@ class Front:
         self._parts = parts
         self._catalog: asyncio.Task[Catalog] = asyncio.ensure_future(_result_of(catalog))
         self._pace = Pace(parts.policy.max_calls_per_minute)
+        self._repeats = repeats.Repeats()
+        self._let_in: set[int] = set()  # numbers of requests that the rate allowed
+        self._room = content_room(parts.policy.max_output_bytes)
         self._workers = asyncio.Semaphore(parts.policy.max_concurrent_calls)  # first come, first served
         self._waiting = 0
         self._listed: list[dict[str, object]] | None = None
@@ -109,6 +114,7 @@ class Front:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
+        self._parts.log.close()
 
     # ---- one request -------------------------------------------------------------------------------------------------
 
@@ -145,14 +151,18 @@ class Front:
         catalog = await asyncio.shield(self._catalog)
         tool = catalog.get(event.name)
         if tool is None and not (event.name == read_output.NAME and read_output.is_offered(catalog)):
-            self._parts.write(self._parts.protocol.unknown_tool(event.request, event.name))
+            near = nearest(event.name, [*catalog.by_name, read_output.NAME])
+            self._parts.write(self._parts.protocol.unknown_tool(event.request, event.name, near))
             return
         begun = time.monotonic()
         try:
             result, outcome = await self._answer(event, tool)
         except asyncio.CancelledError:
-            self._parts.log.ended(event.name, Outcome(Kind.CANCELLED), 0, time.monotonic() - begun)
+            ended = Outcome(Kind.CANCELLED) if event.request.number in self._let_in else GivenUp("given up")
+            self._parts.log.ended(event.name, ended, 0, time.monotonic() - begun)
             raise
+        finally:
+            self._let_in.discard(event.request.number)
         data = self._parts.protocol.result(event.request, result)
         self._parts.write(data)
         redactions = result.meta.get("redactions")
@@ -162,25 +172,53 @@ class Front:
     async def _answer(
         self, event: CallTool, tool: Tool | None
     ) -> tuple[ToolResult, Outcome | Refused | None]:
-        wait = self._pace.take(time.monotonic())
-        if wait:
-            return results.too_fast(self._pace.limit, wait), TooFast("rate limit")
         try:
-            if tool is None:
-                return read_output.answer(self._parts.outputs, event.arguments), None
-            call = tool.call(event.arguments, self._parts.root)
+            answer = await (self._read_output(event) if tool is None else self._tried(event, tool))
         except Refused as refused:
-            return results.refusal(refused, self._parts.redactor, self._parts.root.path), refused
+            result = self._refusal(refused)
+            times = self._repeats.count(event.name, event.arguments, refused.code, time.monotonic())
+            return results.again(result) if times >= repeats.SHORT_FROM else result, refused
+        self._repeats.let_in(event.name, event.arguments)
+        return answer
+
+    def _refusal(self, refused: Refused) -> ToolResult:
+        match refused:
+            case TooFast():
+                return results.too_fast(refused.limit, refused.wait)
+            case TooMany():
+                return results.too_many(MAX_WAITING)
+            case MachineBusy():
+                return results.machine_busy(refused)
+            case _:
+                policy = self._parts.policy
+                return results.refusal(
+                    refused, self._parts.redactor, *filter(None, (policy.root_at, policy.root))
+                )
+
+    async def _read_output(self, event: CallTool) -> tuple[ToolResult, None]:
+        """A page of stored output. Raises Refused."""
+        self._let(event)
+        outputs, given = self._parts.outputs, event.arguments
+        if outputs.is_large((given or {}).get("handle"), _LARGE_OUTPUT):
+            return await asyncio.to_thread(read_output.answer, outputs, given, self._room), None
+        return read_output.answer(outputs, given, self._room), None
+
+    async def _tried(self, event: CallTool, tool: Tool) -> tuple[ToolResult, Outcome]:
+        """A call of a tool. Raises Refused where it was not tried."""
+        self._let(event)
+        call = tool.call(event.arguments, self._parts.root)
         if self._waiting >= MAX_WAITING:
-            return results.too_many(MAX_WAITING), TooMany("too many calls")
-        try:
-            outcome = await self._run(event.request, call)
-        except MachineBusy as busy:
-            return results.machine_busy(busy), busy
+            raise TooMany("too many calls")
+        outcome = await self._run(event.request, call)
         if len(outcome.stdout) + len(outcome.stderr) < _LARGE_OUTPUT:
             return self.result_of(tool, outcome), outcome
         async with self._preparing:  # a large one takes seconds; pings and cancellations go on meanwhile
             return await asyncio.to_thread(self.result_of, tool, outcome), outcome
+
+    def _let(self, event: CallTool) -> None:
+        """Count the call against the rate. Raises TooFast."""
+        self._pace.take(time.monotonic())
+        self._let_in.add(event.request.number)
 
     def result_of(self, tool: Tool, outcome: Outcome) -> ToolResult:
         """What a client is told about an outcome; the one way from a tool's bytes to a client."""
@@ -222,11 +260,13 @@ class Front:
             self._parts.write(self._parts.protocol.progress(request, round(seconds, 3), None, message))
 
     def _read_resource(self, event: ReadResource) -> None:
-        contents = read_output.contents(self._parts.outputs, event.uri)
-        if contents is None:
-            self._parts.write(self._parts.protocol.resource_missing(event.request, event.uri))
+        protocol = self._parts.protocol
+        try:
+            contents = read_output.contents(self._parts.outputs, event.uri, self._room)
+        except HandleRefused as refused:
+            self._parts.write(protocol.resource_missing(event.request, event.uri, refused.message))
         else:
-            self._parts.write(self._parts.protocol.resource(event.request, [contents]))
+            self._parts.write(protocol.resource(event.request, [contents]))
 
 
 async def _result_of(catalog: Awaitable[Catalog]) -> Catalog:

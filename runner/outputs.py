@@ -1,10 +1,15 @@
-"""Stored outputs: the whole of what was shortened, in memory, for a while, behind handles that cannot be guessed.
+"""Stored outputs: the whole of what was shortened or refused, in memory, for a while, behind handles.
 
-Runs in the front. Holds redacted text only; never touches the disk. A handle is a right to read: 144 random bits.
+Runs in the front. Holds redacted text only; never touches the disk, so that a crash leaves nothing. A handle is a right
+to read: whoever has not been given it would have to guess 88 bits.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import re
 import secrets
 import sys
 import threading
@@ -13,23 +18,54 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runner import visible
+import orjson
+
+from runner import json_path, strict_json, visible
 from sandbox.errors import Refused
 
 URI_PREFIX = "toolcage://output/"
+TEXT, JSON = "text/plain", "application/json"
 _REMEMBERED = 256  # handles that are gone, kept to say why
 _WHOLE_CHARS = 200_000  # of one resources/read answer; at most 800 kB of UTF-8, below every client's ceiling
+_HANDLE = re.compile(r"out_([A-Za-z0-9_-]{24})")
+_SESSION, _NUMBER, _PROOF = 3, 4, 11  # bytes of a handle
+_AGAIN = "Call the tool again (narrowed, if you can) and read the new handle."
+_COPY = "Use a handle exactly as it stands in a result of this session (out_...), or call the tool again."
 
 
 class HandleRefused(Refused):
-    """A handle that opens nothing: expired, dropped to make room, or never issued by this process."""
+    """A handle that opens nothing. reason: "expired", "dropped", "gone", "other session", "forged" or "no handle"."""
 
     code = "handle_refused"
+
+    def __init__(self, reason: str, message: str, remedy: str) -> None:
+        super().__init__(message, remedy)
+        self.reason = reason
+
+
+class NoJson(Refused):
+    """A path into an output that is no JSON document."""
+
+    code = "argument_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What to take of an output: of the part at `path`, or of the lines that contain `grep`, of the last `tail` lines,
+    the characters [offset, offset + limit), and of those as many as fit into `room` bytes of a JSON string.
+    """
+
+    offset: int = 0
+    limit: int = 8000
+    grep: str | None = None
+    tail: int | None = None
+    path: str | None = None
+    room: int = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of an output. Offsets and total in characters of what was asked for (after grep and tail).
+    """Part of an output. Offsets and total in characters of what was asked for (after path, grep and tail).
 
     next_offset is None at the end.
     """
@@ -39,6 +75,7 @@ class Page:
     offset: int
     total: int
     next_offset: int | None
+    path: str | None = None
 
     @property
     def end(self) -> bool:
@@ -49,13 +86,17 @@ class Page:
         """The page as one text block, position in the first line."""
         stop = self.offset + len(self.text)
         more = "end" if self.next_offset is None else f"next offset {self.next_offset}"
-        return f"{self.handle} · characters {self.offset}-{stop} of {self.total} · {more}\n{self.text}"
+        what = [self.handle, f"characters {self.offset}-{stop} of {self.total}", more]
+        if self.path is not None:
+            what.insert(1, visible.visible(self.path).replace("\n", "␊"))
+        return " · ".join(what) + "\n" + self.text
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
     text: str
     tool: str
+    mime: str
     born: float
     size: int  # UTF-8 bytes, as clients see it
     cost: int  # bytes of memory
@@ -79,9 +120,11 @@ class Outputs:
         self._kept: OrderedDict[str, _Stored] = OrderedDict()
         self._gone: OrderedDict[str, str] = OrderedDict()
         self._bytes = 0
+        self._issued = 0
+        self._session, self._key = secrets.token_bytes(_SESSION), secrets.token_bytes(32)
         self._lock = threading.Lock()  # large outputs are prepared on a thread
 
-    def keep(self, text: str, tool: str) -> str:
+    def keep(self, text: str, tool: str, mime: str = TEXT) -> str:
         """Store redacted text; returns its handle. Of a text beyond the whole store only the first part is kept."""
         data = text.encode("utf-8", "replace")
         if len(data) > self._max_bytes:
@@ -90,54 +133,57 @@ class Outputs:
                 + f"\n[{len(data) - self._max_bytes} bytes not kept]"
             )
         with self._lock:
-            return self._store(text, tool, min(len(data), self._max_bytes))
+            return self._store(text, tool, mime, min(len(data), self._max_bytes))
 
-    def _store(self, text: str, tool: str, size: int) -> str:
+    def _store(self, text: str, tool: str, mime: str, size: int) -> str:
         cost = max(
             size, sys.getsizeof(text) - sys.getsizeof("")
         )  # one emoji makes every character four bytes here
         self._expire()
         while self._kept and (len(self._kept) >= self._max_items or self._bytes + cost > self._max_bytes):
             self._drop(next(iter(self._kept)), "dropped")
-        handle = "out_" + secrets.token_urlsafe(18)
-        self._kept[handle] = _Stored(text, tool, self._clock(), size, cost)
+        self._issued += 1
+        handle = self._handle(self._issued.to_bytes(_NUMBER))
+        self._kept[handle] = _Stored(text, tool, mime, self._clock(), size, cost)
         self._bytes += cost
         return handle
 
-    def read(
-        self,
-        handle: str,
-        offset: int = 0,
-        limit: int = 8000,
-        grep: str | None = None,
-        tail: int | None = None,
-    ) -> Page:
-        """Characters [offset, offset + limit) of the output, of its lines that contain `grep`, of its last `tail` lines.
-
-        Raises HandleRefused. A page never ends inside a placeholder.
-        """
+    def read(self, handle: str, cut: Cut | None = None) -> Page:
+        """A page. It never ends inside a placeholder. Raises HandleRefused, NoJson, json_path.JsonPathRefused."""
+        cut = cut or Cut()
         text = self._find(handle).text
-        if grep:
-            text = "\n".join(line for line in text.split("\n") if grep in line)
-        if tail is not None:
-            text = "\n".join(text.rstrip("\n").split("\n")[-max(tail, 0) :]) if tail > 0 else ""
-        start = min(max(offset, 0), len(text))
-        stop = min(start + max(limit, 1), len(text))
+        if cut.path is not None:
+            text = _at(text, cut.path)
+        if cut.grep:
+            text = "\n".join(line for line in text.split("\n") if cut.grep in line)
+        if cut.tail is not None:
+            text = "\n".join(text.rstrip("\n").split("\n")[-max(cut.tail, 0) :]) if cut.tail > 0 else ""
+        start = min(max(cut.offset, 0), len(text))
+        stop = start + fitting(text[start : start + max(cut.limit, 1)], cut.room)
         if stop < len(text):
             whole = visible.outside(text, stop)
             stop = whole if whole > start else stop
-        return Page(handle, text[start:stop], start, len(text), None if stop >= len(text) else stop)
+        return Page(handle, text[start:stop], start, len(text), None if stop >= len(text) else stop, cut.path)
 
-    def whole(self, handle: str) -> str:
-        """The output for resources/read: all of it, or its first 200,000 characters and a line that says so.
+    def whole(self, handle: str, room: int = 1 << 20) -> tuple[str, str]:
+        """(the output for resources/read, its media type): all of it, or as many characters as fit into `room` bytes of a
+        JSON string (at most 200,000) and a line that says so; that is no JSON any more.
 
         Raises HandleRefused.
         """
-        text = self._find(handle).text
-        if len(text) <= _WHOLE_CHARS:
-            return text
-        stop = visible.outside(text, _WHOLE_CHARS)
-        return f"{text[:stop]}\n[{len(text) - stop} more characters: read_output(handle, offset={stop})]"
+        kept = self._find(handle)
+        stop = fitting(kept.text[:_WHOLE_CHARS], room - 200)
+        if stop >= len(kept.text):
+            return kept.text, kept.mime
+        stop = visible.outside(kept.text, stop)
+        more = f"[{len(kept.text) - stop} more characters: read_output(handle, offset={stop})]"
+        return f"{kept.text[:stop]}\n{more}", TEXT
+
+    def is_large(self, handle: object, size: int) -> bool:
+        """Whether reading it takes long enough to be noticed: more than `size` bytes."""
+        with self._lock:
+            kept = self._kept.get(handle) if isinstance(handle, str) else None
+        return kept is not None and kept.cost > size
 
     def listing(self) -> list[dict[str, object]]:
         """Entries of resources/list, newest first: {uri, name, mimeType, size in bytes}."""
@@ -148,30 +194,54 @@ class Outputs:
             {
                 "uri": URI_PREFIX + handle,
                 "name": f"{kept.tool} output",
-                "mimeType": "text/plain",
+                "mimeType": kept.mime,
                 "size": kept.size,
             }
             for handle, kept in kept_now
         ]
 
+    # ---- handles -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, number: bytes) -> str:
+        """A handle says which session issued it and proves that it did, so that one that is gone is told from a forged."""
+        body = self._session + number
+        proof = hashlib.blake2b(body, key=self._key, digest_size=_PROOF).digest()
+        return "out_" + base64.urlsafe_b64encode(body + proof).decode()
+
     def _find(self, handle: str) -> _Stored:
         with self._lock:
             self._expire()
             kept = self._kept.get(handle)
-        if kept is not None:
-            return kept
-        again = "Call the tool again (narrowed, if you can) and read the new handle."
+        if kept is None:
+            raise self._refusal(handle)
+        return kept
+
+    def _refusal(self, handle: str) -> HandleRefused:
+        hit = _HANDLE.fullmatch(handle)
+        if hit is None:
+            return HandleRefused("no handle", "This is no handle: one is out_ and 24 more characters.", _COPY)
+        body = base64.urlsafe_b64decode(hit[1])[: _SESSION + _NUMBER]
+        if body[:_SESSION] != self._session:
+            return HandleRefused(
+                "other session",
+                "This handle is of another session (another server process), or made up. Outputs end with their session.",
+                _COPY,
+            )
+        if not hmac.compare_digest(self._handle(body[_SESSION:]), handle):
+            return HandleRefused(
+                "forged", "This handle was never issued: it is forged, or copied wrongly.", _COPY
+            )
         match self._gone.get(handle):
             case "expired":
-                raise HandleRefused(
-                    f"This handle has expired: outputs are kept for {self._ttl:.0f} seconds.", again
-                )
+                text = f"This handle has expired: outputs are kept for {self._ttl:.0f} seconds."
+                return HandleRefused("expired", text, _AGAIN)
             case "dropped":
-                raise HandleRefused("This output was dropped to make room for newer ones.", again)
+                return HandleRefused(
+                    "dropped", "This output was dropped to make room for newer ones.", _AGAIN
+                )
             case _:
-                raise HandleRefused(
-                    "This handle is unknown: it was not issued by this server process, or it is long gone.",
-                    "Use a handle exactly as it stands in a result's first line (out_...), or call the tool again.",
+                return HandleRefused(
+                    "gone", "This output is long gone: it expired or made room for newer ones.", _AGAIN
                 )
 
     def _expire(self) -> None:
@@ -184,3 +254,24 @@ class Outputs:
         self._gone[handle] = reason
         while len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)
+
+
+def fitting(text: str, room: int) -> int:
+    """How many of the first characters fit into `room` bytes as the inside of a JSON string."""
+    count = len(text)
+    while count and (size := len(orjson.dumps(text[:count].encode("utf-8", "replace").decode())) - 2) > room:
+        count = min(count - 1, count * max(room, 0) // size)
+    return count
+
+
+def _at(text: str, path: str) -> str:
+    """The part of a JSON text at `path`, as JSON."""
+    steps = json_path.parse(path)
+    try:
+        document = strict_json.parse(text.encode("utf-8", "replace"))
+    except strict_json.NotJson as problem:
+        raise NoJson(
+            f"json_path needs an output that is one JSON document. This is none: {problem}",
+            "leave json_path out; read it with offset and limit, grep or tail",
+        ) from None
+    return visible.escaped(orjson.dumps(json_path.select(document, steps)).decode())

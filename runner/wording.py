@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import errno
 import signal
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from runner.admission import Shortage
 from sandbox.types import Kind, Outcome
@@ -17,11 +18,22 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """code: stable, machine readable. message: what happened. remedy: what to do next."""
+    """code: stable, machine readable. message: what happened. remedy: what to do next.
+
+    category   whose matter it is: "argument", "handle", "capacity", "limit", "tool", "result", "host", "cancelled",
+               "unknown".
+    retryable  the very same call may be made again and may then succeed.
+    """
 
     code: str
     message: str
     remedy: str
+    category: str = "tool"
+    retryable: bool = False
+
+    def mapped(self, change: Callable[[str], str]) -> Words:
+        """The same with message and remedy changed."""
+        return replace(self, message=change(self.message), remedy=change(self.remedy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,8 @@ def explain(outcome: Outcome) -> Words:
                 code,
                 "The call was cancelled and the tool was stopped.",
                 "Call it again if it is still wanted.",
+                "cancelled",
+                retryable=True,
             )
         case Kind.SETUP_FAILED:
             name = (
@@ -68,6 +82,8 @@ def explain(outcome: Outcome) -> Words:
                 code,
                 f"The cage could not be built, so the tool did not run: step {step} failed ({name}).{detail}",
                 "Nothing was executed. Ask the operator to run `toolcage doctor` on this host.",
+                "host",
+                retryable=True,
             )
         case Kind.UNKNOWN:
             return Words(
@@ -75,6 +91,7 @@ def explain(outcome: Outcome) -> Words:
                 "It is unknown what became of this call: no complete report of it arrived. The tool may have run and may "
                 f"have had effects. This is not success.{detail}",
                 "Do not repeat it blindly: first find out whether it had effects.",
+                "unknown",
             )
         case _:
             return Words(code, f"The tool ended with exit code {outcome.exit_code}.", "See what it printed.")
@@ -125,29 +142,48 @@ def _limit(outcome: Outcome, limit: _Limit) -> Words:
         outcome.kind.value,
         f"The tool was stopped: {limit.what}. Limit {name}{allowed}{measured}. What it printed until then is incomplete.",
         f"{limit.narrow}; or ask the operator to raise {name} under [limits] for this tool.",
+        "limit",
     )
 
 
-def _used(outcome: Outcome) -> str:
-    """The measured usage that belongs to the limit, "" where nothing is measured."""
+def used(outcome: Outcome) -> float | None:
+    """The measured usage that belongs to the limit that ended a call, in the unit of the limit; None where nothing is
+    measured.
+    """
     usage = outcome.usage
+    amounts: dict[Kind, float] = {
+        Kind.TIMED_OUT: round(usage.wall_seconds, 1),
+        Kind.OUT_OF_CPU: round(usage.cpu_seconds, 1),
+        Kind.OUT_OF_MEMORY: round(usage.memory_bytes / _MIB),
+        Kind.TOO_MANY_PROCESSES: usage.processes,
+        Kind.TOO_MANY_FILES: usage.open_files,
+        Kind.TOO_MUCH_OUTPUT: round((outcome.stdout_total + outcome.stderr_total) / _MIB, 1),
+        Kind.TEMP_FULL: round(usage.tmp_bytes / _MIB),
+    }
+    return amounts.get(outcome.kind) or None
+
+
+def unit(kind: Kind) -> str | None:
+    """Of a limit: "s", "MiB", "processes", "files"; None for outcomes that are no limit."""
+    return _LIMITS[kind].unit if kind in _LIMITS else None
+
+
+def _used(outcome: Outcome) -> str:
+    """The same in words, "" where nothing is measured. Samples are lower bounds."""
+    amount = used(outcome)
+    if amount is None:
+        return ""
     match outcome.kind:
-        case Kind.TIMED_OUT:
-            return f"{usage.wall_seconds:.1f} s"
-        case Kind.OUT_OF_CPU:
-            return f"{usage.cpu_seconds:.1f} s"
+        case Kind.TIMED_OUT | Kind.OUT_OF_CPU:
+            return f"{amount:.1f} s"
         case Kind.OUT_OF_MEMORY:
-            return f"at least {usage.memory_bytes / _MIB:.0f} MiB" if usage.memory_bytes else ""
-        case Kind.TOO_MANY_PROCESSES:
-            return f"at least {usage.processes}" if usage.processes else ""
-        case Kind.TOO_MANY_FILES:
-            return f"at least {usage.open_files}" if usage.open_files else ""
+            return f"at least {amount:.0f} MiB"
         case Kind.TOO_MUCH_OUTPUT:
             return f"{outcome.stdout_total + outcome.stderr_total:,} bytes"
         case Kind.TEMP_FULL:
-            return f"{usage.tmp_bytes / _MIB:.0f} MiB" if usage.tmp_bytes else ""
+            return f"{amount:.0f} MiB"
         case _:
-            return ""
+            return f"at least {amount:.0f}"
 
 
 def _signalled(outcome: Outcome) -> Words:

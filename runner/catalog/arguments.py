@@ -13,6 +13,7 @@ from policies import values
 from policies.errors import nearest
 from policies.params import AnyParam, GroupTable, PathParam
 from policies.template import Word
+from runner.visible import PLACEHOLDER
 from sandbox.errors import PathRefused, Refused
 from sandbox.root import Root
 
@@ -26,12 +27,19 @@ class ArgumentRefused(Refused):
     code = "argument_refused"
 
 
+class PlaceholderRefused(ArgumentRefused):
+    """An argument that holds what stands in results in place of a secret: a model copied it back."""
+
+    code = "placeholder_refused"
+
+
 def check(
-    arguments: object, params: Mapping[str, AnyParam], groups: Iterable[GroupTable]
+    arguments: object, params: Mapping[str, AnyParam], groups: Iterable[GroupTable], tool: str = "this tool"
 ) -> dict[str, object]:
     """The arguments that were given, after checking their names, the required ones and the exclusive groups.
 
-    None is the empty object; a member that is null counts as not given. Raises ArgumentRefused.
+    None is the empty object; a member that is null counts as not given. `tool`: its name, for messages. Raises
+    ArgumentRefused.
     """
     if arguments is None:
         arguments = {}
@@ -39,14 +47,37 @@ def check(
         raise ArgumentRefused("arguments must be an object", f"give an object with: {_names(params)}")
     for name in arguments:
         if name not in params:
-            raise ArgumentRefused(f"unknown argument {values.shown(str(name))}", _allowed(str(name), params))
+            raise ArgumentRefused(
+                f"unknown argument {values.shown(str(name))}: `{tool}` has no such argument",
+                _allowed(str(name), params),
+            )
     given = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in given.items():
+        _check_placeholders(name, value)
     for name, param in params.items():
         if param.required and name not in given:
             raise ArgumentRefused(f'argument "{name}" is missing', _meaning(name, param))
     for group in groups:
         _check_group(group, given)
     return given
+
+
+def _check_placeholders(name: str, value: object) -> None:
+    """Raises PlaceholderRefused. What a tool would do with it is never what was meant."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text) if hit := PLACEHOLDER.search(text):
+                raise PlaceholderRefused(
+                    f'argument "{name}" holds {hit[0]}: results have it in place of a secret, it is not the text itself',
+                    "give another part of the text, or the file or line it stands in, so that the secret is not needed",
+                )
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += [*members, *members.values()]
+            case _:
+                pass
 
 
 def _check_group(group: GroupTable, given: Mapping[str, object]) -> None:

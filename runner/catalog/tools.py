@@ -61,7 +61,7 @@ class Tool:
 
     def call(self, arguments: Mapping[str, object] | None, root: Root) -> Call:
         """The call for a client's arguments. Raises runner.catalog.arguments.ArgumentRefused."""
-        given = args.check(arguments, self.params, self.groups)
+        given = args.check(arguments, self.params, self.groups, self.name)
         if self.emit_defaults:
             given = {**{n: p.default for n, p in self.params.items() if p.default is not None}, **given}
         return Call(self.plan, args.words(self.template, self.params, given, root, self.cwd), cwd=self.cwd)

@@ -188,14 +188,16 @@ class Protocol:
             return self.refuse(request, jsonrpc.INTERNAL_ERROR, "the resource has no contents")
         return self._result(request, shapes.cached(request.revision, body, ttl_ms))
 
-    def resource_missing(self, request: Request, uri: str) -> bytes:
+    def resource_missing(self, request: Request, uri: str, why: str = "") -> bytes:
         """Answers ReadResource when there is no such resource (any more): -32602, in legacy revisions -32002."""
+        message = f"resource not found: {why}" if why else "resource not found"
         code = jsonrpc.INVALID_PARAMS if request.revision == eras.MODERN else jsonrpc.LEGACY_RESOURCE_MISSING
-        return self.refuse(request, code, "resource not found", {"uri": jsonrpc.shown(uri, MAX_URI_CHARS)})
+        return self.refuse(request, code, message, {"uri": jsonrpc.shown(uri, MAX_URI_CHARS)})
 
-    def unknown_tool(self, request: Request, name: str) -> bytes:
-        """Answers CallTool when no tool has that name."""
-        return self.refuse(request, jsonrpc.INVALID_PARAMS, f"unknown tool: {jsonrpc.shown(name)}")
+    def unknown_tool(self, request: Request, name: str, near: str | None = None) -> bytes:
+        """Answers CallTool when no tool has that name. near: the tool that was probably meant."""
+        meant = f"; did you mean {near}?" if near else ""
+        return self.refuse(request, jsonrpc.INVALID_PARAMS, f"unknown tool: {jsonrpc.shown(name)}{meant}")
 
     def refuse(
         self, request: Request, code: int, message: str, data: dict[str, object] | None = None

@@ -15,6 +15,7 @@ import orjson
 
 from runner.mcp import eras, jsonrpc
 from runner.mcp.messages import ServerInfo, ToolResult
+from runner.visible import escaped
 
 Json = dict[str, object]
 
@@ -163,4 +164,5 @@ def _written(value: Json) -> orjson.Fragment:
         raise _UnsendableError(jsonrpc.shown(str(fault), 120)) from None
     if jsonrpc.nests_deeper(data, MAX_RESULT_DEPTH):
         raise _UnsendableError(f"it nests deeper than {MAX_RESULT_DEPTH} levels")
-    return orjson.Fragment(data)
+    # A separator of lines other than LF inside a string cuts the message in two for a client that cuts there.
+    return orjson.Fragment(escaped(data.decode()))

@@ -74,7 +74,7 @@ def test_more_than_64_waiting_calls_are_refused(server: Server) -> None:
     running = [server.begin("hang"), server.begin("hang")]
     server.family(2 * tools.HANGING)
     waiting = [server.begin("sleep", {"seconds": 60}) for _ in range(64)]
-    more = [server.begin("echo", {"text": "x"}) for _ in range(3)]
+    more = [server.begin("echo", {"text": str(n)}) for n in range(3)]  # three alike would be told shortly
     for id_ in more:
         refused = server.result(id_)
         assert refused.is_error

@@ -102,6 +102,28 @@ def test_refused(table: dict[str, Any], value: object, problem: str) -> None:
         texts(table, value)
 
 
+@pytest.mark.parametrize(
+    ("table", "value", "way_out"),
+    [
+        (INTEGER, "3", "between -5 and 5: write 3 without quotes"),
+        (INTEGER, 9, "between -5 and 5; the nearest is 5"),
+        (INTEGER, -9, "the nearest is -5"),
+        ({"type": "number"}, "0.5", "write 0.5 without quotes"),
+        ({"type": "boolean", "flag": "-v"}, "true", "write true without quotes"),
+        (ENUM, "bb", 'did you mean "b"?'),
+        ({"type": "enum", "values": [1, 2]}, "2", "write 2 without quotes"),
+        (LIST, "x", 'such as ["x"]'),
+        (LIST, "a; b", "such as [...]"),
+        (LIST, ["x", "y", "z"], "at most 2 values, has 3"),
+        (STRING, "x" * 1001, "at most 1000 characters, is 1001"),
+    ],
+)
+def test_a_refusal_says_the_nearest_allowed_form(table: dict[str, Any], value: object, way_out: str) -> None:
+    with pytest.raises(values.BadValueError) as caught:
+        texts(table, value)
+    assert way_out in str(caught.value)
+
+
 def test_behind_a_flag_a_value_may_start_with_a_dash() -> None:
     assert texts(STRING, "-x", whole=False) == ["-x"]
     assert texts(INTEGER, -1, whole=False) == ["-1"]

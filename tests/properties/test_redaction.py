@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import orjson
 from hypothesis import given, settings
@@ -44,6 +45,7 @@ class Tool:
     ok_exit_codes: tuple[int, ...] = (0,)
     findings_exit_codes: tuple[int, ...] = (1,)
     redact_exempt: frozenset[str] = frozenset()
+    params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from policies import preset, template
+from policies.params import AnyParam, ListParam, StringParam
 from runner.catalog import arguments
-from runner.catalog.arguments import ArgumentRefused
+from runner.catalog.arguments import ArgumentRefused, PlaceholderRefused
 from runner.catalog.tools import Tool
 from sandbox.root import Root, open_root
 
@@ -102,3 +103,55 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     assert [arguments.is_plain_folder(root, name) for name in (".", "real", "link", "file", "none")] == [
         True, True, False, False, False,
     ]  # fmt: skip
+
+
+# ---- placeholders ----------------------------------------------------------------------------------------------------
+
+HOLDS = "x[REDACTED:github-token]y"
+PARAMS: dict[str, AnyParam] = {"text": StringParam(), "items": ListParam(items=StringParam(), max_items=9)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"text": HOLDS}, {"items": ["a", HOLDS]}, {"items": f'["{HOLDS}"]'}, {"items": [{"deep": [HOLDS]}]}, {"text": {HOLDS: 1}}],
+)  # fmt: skip
+def test_a_placeholder_that_a_model_wrote_back_is_refused_with_the_reason(given: dict[str, object]) -> None:
+    with pytest.raises(PlaceholderRefused) as caught:
+        arguments.check(given, PARAMS, ())
+    assert caught.value.code == "placeholder_refused"
+    assert f'argument "{next(iter(given))}" holds [REDACTED:github-token]' in caught.value.message
+    assert "in place of a secret" in caught.value.message
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[REDACTED]",
+        "[redacted:key]",
+        "REDACTED:key",
+        "[REDACTED: key]",
+        "[REDACTED:]",
+        "[REDACTED:" + "a" * 41 + "]",
+    ],
+)
+def test_what_only_looks_like_one_is_text(text: str) -> None:
+    assert arguments.check({"text": text, "items": [text]}, PARAMS, ()) == {"text": text, "items": [text]}
+
+
+def test_the_look_for_placeholders_is_not_stopped_by_nesting() -> None:
+    nested: object = HOLDS
+    for _ in range(60):
+        nested = [nested]
+    with pytest.raises(PlaceholderRefused):
+        arguments.check({"text": nested}, PARAMS, ())
+
+
+def test_a_refusal_names_the_tool_and_what_it_takes() -> None:
+    with pytest.raises(ArgumentRefused) as caught:
+        arguments.check({"output": 1}, PARAMS, (), "git_log")
+    assert caught.value.message == "unknown argument 'output': `git_log` has no such argument"
+    assert caught.value.remedy == "allowed: text, items"
+    with pytest.raises(ArgumentRefused) as caught:
+        arguments.check({"txt": 1}, PARAMS, (), "git_log")
+    assert caught.value.remedy == 'did you mean "text"? allowed: text, items'
