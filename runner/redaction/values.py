@@ -26,9 +26,34 @@ DEFAULT_PATTERNS = (
     "*PASSWORD*",
     "*PASSWD*",
     "*PASSPHRASE*",
+    "*PASSCODE*",
     "*_PASS",
+    "*_PASS_*",
+    "*_PWD",
+    "*_PW",
     "*_KEY",
+    "*_KEYS",
+    "*_KEY_*",
+    "*APIKEY*",
+    "*API_KEY*",
+    "*ACCESSKEY*",
+    "*PRIVATEKEY*",
+    "*AUTHKEY*",
     "*CREDENTIAL*",
+    "*_AUTH",
+    "*_PAT",
+    "*_COOKIE",
+    "*_SESSION",
+    "*_DSN",
+    "*WEBHOOK*",
+    "*MNEMONIC*",
+    "*SEED_PHRASE*",
+    "*CONNECTION_STRING*",
+)
+# What a variable says about a secret, not the secret: a file that holds it, how long it lives.
+_ABOUT = re.compile(
+    r"_(?:FILE|PATH|DIR|URL|URI|NAME|TYPE|MODE|TTL|EXPIRY|EXPIRES?|LENGTH|SIZE|COUNT|LIMIT|ENABLED|ALGORITHM|ALG|HEADER|FORMAT|"
+    r"VERSION|BACKEND|PROVIDER|ENDPOINT|HOST|PORT|ISSUER|AUDIENCE|POLICY|STORE|ARN|SOCK|REGION|USER|USERNAME|EMAIL)$"
 )
 MIN_LENGTH = 8  # characters; shorter values occur by chance in ordinary text
 MAX_VALUES = 1000  # keeps the start-up and the scan cheap: about seven forms each
@@ -59,6 +84,8 @@ _COMMON = frozenset(
     ]
 )
 _PLACE = re.compile(r"(?:~|\.{1,2})?/[^\s:@]*$|[A-Za-z][A-Za-z0-9+.-]*://[^@]*$")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NAME = re.compile(r"[A-Za-z]{2,}[0-9]{0,3}(?:[-_. ][A-Za-z]{2,}[0-9]{0,3}){0,6}")
 _USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#]+)@")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*(.+)")
 
@@ -83,16 +110,19 @@ def from_environment(patterns: Iterable[str], environment: Mapping[str, str]) ->
     Of a URL only the password in its userinfo counts, and that in a variable of any name. Lines of a value that has
     several count on their own too.
     """
-    wanted = re.compile(
-        "|".join(fnmatch.translate(pattern.upper()) for pattern in (*DEFAULT_PATTERNS, *patterns))
-    )
+    asked, usual = _named(patterns), _named(DEFAULT_PATTERNS)
     found: list[SecretValue] = []
     for name, value in environment.items():
+        upper = name.upper()
         if password := _USERINFO.match(value):
             found.append(SecretValue(name, password[1]))
-        elif wanted.match(name.upper()):
+        elif asked.match(upper) or (usual.match(upper) and not (_ABOUT.search(upper) and is_plain(value))):
             found.extend(SecretValue(name, part) for part in _parts(value))
     return _unique(found)
+
+
+def _named(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern.upper()) for pattern in patterns) or r"(?!)")
 
 
 def from_files(paths: Iterable[str]) -> tuple[SecretValue, ...]:
@@ -115,7 +145,16 @@ def is_maskable(value: str) -> bool:
     """Whether a value is distinctive enough to be hidden wherever it occurs."""
     if len(value) < MIN_LENGTH or value.lower() in _COMMON or _PLACE.match(value):
         return False
-    return not (value.isdigit() and len(value) < 10) and len(set(value)) > 2
+    if value.isdigit():
+        return len(value) >= 10 and len(set(value)) > 2
+    if _WORD.fullmatch(value):
+        return len(value) >= 16
+    return len(set(value)) > 2
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value is a word, a name of words, a number, a path or an address: nothing that was drawn at random."""
+    return bool(_NAME.fullmatch(value) or value.isdigit() or _PLACE.match(value))
 
 
 def literals(values: Iterable[SecretValue]) -> dict[bytes, tuple[bool, bool]]:
