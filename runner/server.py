@@ -117,12 +117,13 @@ class _Server:
             from runner.redaction.engine import Redactor
 
             policy = self._settings.policy
-            for name in self._settings.unmasked:
+            for name in self._settings.secrets.unmasked:
                 self._stderr.line(
                     f"toolcage: the value of {name} cannot be masked in results (too short, or an ordinary word)"
                 )
             log = CallLog(self._stderr.line, self._json_log, policy.digest)
-            redactor = Redactor(self._settings.secrets)
+            secrets = self._settings.secrets
+            redactor = Redactor(secrets.values, rules=secrets.rules)
             parts = Parts(policy, self._prepared.root, self._protocol, self._supervisor, redactor, Outputs(), log,
                           self._writer.write)  # fmt: skip
             self._front = Front(

@@ -13,6 +13,7 @@ from policies.params import AnyParam, GroupTable
 from policies.template import Word
 from runner.catalog import arguments as args
 from runner.catalog import schema
+from runner.redaction import guard
 from sandbox.root import Root
 from sandbox.types import Call
 
@@ -60,7 +61,8 @@ class Tool:
         }
 
     def call(self, arguments: Mapping[str, object] | None, root: Root) -> Call:
-        """The call for a client's arguments. Raises runner.catalog.arguments.ArgumentRefused."""
+        """The call for a client's arguments. Raises runner.catalog.arguments.ArgumentRefused, PlaceholderRefused."""
+        guard.check(arguments)
         given = args.check(arguments, self.params, self.groups)
         if self.emit_defaults:
             given = {**{n: p.default for n, p in self.params.items() if p.default is not None}, **given}

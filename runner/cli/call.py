@@ -71,7 +71,8 @@ async def _call(
         )
     arguments = _arguments(options, tool.definition()["inputSchema"])
     outcome = await supervisor.run(tool.call(arguments, prepared.root))
-    result = results.to_result(tool, outcome, Redactor(settings.secrets), Outputs(), settings.policy)
+    redactor = Redactor(settings.secrets.values, rules=settings.secrets.rules)
+    result = results.to_result(tool, outcome, redactor, Outputs(), settings.policy)
     document = {"tool": tool.name, "is_error": result.is_error, "text": result.text}
     if result.structured is not None:
         document["structured"] = result.structured

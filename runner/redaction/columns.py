@@ -52,7 +52,7 @@ def _cells(
         if len(cells) != width:
             break
         cell = cells[column]
-        value = cell.strip(b' \t\r"')
+        value = cell.strip(b' \t\r",')
         fits = is_password(value, 6) if level == "password" else is_token(value)
         if fits and b" " not in value:
             begin = at + sum(len(other) + 1 for other in cells[:column]) + cell.index(value)

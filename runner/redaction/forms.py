@@ -134,6 +134,12 @@ def _beside(name: Name, found: Value) -> bool:
     return _strong(name, found.value, 6)
 
 
+def _call(name: Name, found: Value) -> bool:
+    return name.level != "password" and _strong(
+        name, found.value, 6
+    )  # a function that takes one is no place of one
+
+
 def _spaced(name: Name, found: Value) -> bool:
     text, start, value = name.text, name.start, found.value
     if name.netrc and name.level == "password" and _NETRC(text, max(0, start - 200), start):
@@ -168,7 +174,7 @@ _BLOCK = Form(grammar.BLOCK, grammar.REST, _block)
 _LISTED = Form(grammar.LISTED, None, _listed, loose=True)
 _IS = Form(grammar.IS, None, _is, loose=True)
 _BESIDE = Form(grammar.BESIDE, None, _beside, loose=True)
-_CALL = Form(grammar.CALL, None, _beside)
+_CALL = Form(grammar.CALL, None, _call)
 _SPACED = Form(grammar.SPACED, None, _spaced, loose=True)
 
 _AFTER_QUOTE = (_ASSIGN, _MEMBER, _LISTED, _ELEMENT, _BLOCK, _IS)

@@ -29,7 +29,7 @@ MEMBER = re.compile(
 ).match  # fmt: skip
 # a list of strings: ("X-Api-Key", "…"), ['token', '…'], define('KEY', '…'), ("key" . "…"), "KEY" to "…"
 LISTED = re.compile(
-    rb"(?x)(?P<close>" + QUOTE + rb")[ \t]{0,8}+(?:,|\.(?=[ ])|:?to(?=[ ])|is(?=[ ]))?\s{0,32}+(?:b|u|r)?(?P<open>" + QUOTE + rb")"
+    rb"(?x)(?P<close>" + QUOTE + rb")[ \t]{0,8}+(?:,|\.(?=[ ])|:?to(?=[ ])|is(?=[ ]))?[ \t]{0,32}+(?:b|u|r)?(?P<open>" + QUOTE + rb")"
 ).match  # fmt: skip
 # name "value", as in set(NAME "…"), #define NAME "…", proxy_set_header NAME "…"
 BESIDE = re.compile(rb"(?P<close>)[ \t]{1,16}+(?P<open>[\"'`])").match

@@ -96,6 +96,6 @@ def level(name: bytes) -> Level:
 
 
 def _key_level(owner: bytes) -> Level:
-    if not owner or owner in _PLAIN_KEYS:
+    if not owner or owner.isdigit() or owner in _PLAIN_KEYS:
         return ""
     return "token" if owner in KEY_OWNERS else "weak"

@@ -14,6 +14,7 @@ CHARSETS: dict[str, str] = {
     "base64": "A-Za-z0-9+/=_-",
     "path": "A-Za-z0-9_/.-",
     "hex": "0-9a-f",
+    "hexes": "0-9a-fA-F",
     "hexdash": "0-9a-fA-F-",
     "upper": "A-Z0-9",
     "lower": "a-z0-9",
@@ -40,7 +41,9 @@ class Rule:
               short or look like words; distinctive anchors match anywhere.
     need      what the run must contain: "d" digit, "l" lower case, "u" upper case, "m" two of these three.
     before    (charset, least, most): characters in front of the anchor that belong to the token.
-    words     lower-case words of which one must stand within 64 bytes in front of the token; none = no condition.
+    words     lower-case words of which one must stand within 256 bytes in front of the token; none = no condition.
+    strict    what looks like an example is hidden too.
+    gap       most bytes between the anchor and the run; then the anchor is a key word and no part of the token.
     """
 
     id: str
@@ -56,6 +59,8 @@ class Rule:
     need: str = "m"
     before: tuple[str, int, int] | None = None
     words: tuple[str, ...] = ()
+    gap: int = 0
+    strict: bool = False
 
     @property
     def length(self) -> int:

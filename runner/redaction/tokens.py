@@ -98,6 +98,8 @@ class TokenFinder:
 
 def _verify(compiled: _Compiled, text: bytes, start: int, end: int) -> Found:
     rule = compiled.rule
+    if rule.gap:
+        return _after_word(compiled, text, end)
     run = compiled.run(text, end)
     stop = run.end() if run else end
     size = len(text[end:stop].rstrip(b".")) if stop - end < 8192 else stop - end
@@ -122,10 +124,24 @@ def _verify(compiled: _Compiled, text: bytes, start: int, end: int) -> Found:
     return Span(start, last, rule.kind), max(stop, last)
 
 
+def _after_word(compiled: _Compiled, text: bytes, end: int) -> Found:
+    """The first run of the right length within the gap behind a key word."""
+    rule, at, seen = compiled.rule, end, end
+    while at <= end + rule.gap and at < len(text):
+        run = compiled.run(text, at)
+        if run and run.group():
+            if _looks_drawn(rule, run.group()):
+                return Span(*run.span(), rule.kind), run.end()
+            at = seen = run.end()
+        else:
+            at += 1
+    return None, seen
+
+
 def _looks_drawn(rule: Rule, tail: bytes) -> bool:
     if len(tail) < rule.least or (rule.most and len(tail) > rule.most):
         return False
-    return all(_NEEDS[need](tail) for need in rule.need) and not is_example(tail, rule.least)
+    return all(_NEEDS[need](tail) for need in rule.need) and (rule.strict or not is_example(tail, rule.least))
 
 
 def _unwrapped(compiled: _Compiled, text: bytes, tail: bytes, last: int) -> tuple[bytes, int]:

@@ -9,8 +9,8 @@ from runner.redaction.keys import Level
 _HEAD = 96  # bytes of a value that are looked at
 _GAP = re.compile(
     rb"""(?xi)
-    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->|\[|\.) | \$\$ | <[^>]*>?$ | %\w+%$ | @\w+@$ | \*+$ | x{3,}$ | \.{3,} | \[REDACTED
-    | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]$ | (?:string|int|float|id|boolean)[!?]+$
+    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->|\[|\.) | \$\$ | <[^>]*>?$ | %\w+%$ | @\w+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
+    | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]?$ | (?:string|int|float|id|boolean)[!?]+$
     | (?:your|my|some|the|insert|enter|replace|add|put)[_-] | &lt; | &\w+;
     | (?:your|example|sample|dummy|fake|placeholder|change[_-]?(?:me|this|it)|todo)
     | (?:null|none|nil|true|false|undefined|void|yes|no|on|off|string|str|text|bytes|int|integer|boolean|bool|object
@@ -21,7 +21,7 @@ _GAP = re.compile(
     """
 ).match
 _CODE = re.compile(
-    rb"[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_][A-Za-z_]*(?:$|[.(\[])|::|->)|&?[a-z]{2,}\w*\.[A-Z][a-z]{3,}"
+    rb"[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]\w*[.(\[]|\.[A-Za-z_]+$|::|->)|&?[a-z]{2,}\w*\.[A-Z][a-z]{3,}"
 ).match
 _TYPES = (b"Key", b"Keys", b"Token", b"Tokens", b"Secret", b"Type", b"Types")  # names of classes, not values
 _BRACKET = re.compile(rb"[()\[\]{}<>]").search
@@ -30,6 +30,7 @@ _UNRANDOM = re.compile(
     rb"\(\?|%s|\\[dwsb]|\A\^|\[\^|\]\+|\)\*|\.\*|[aA][bB][cC][dD][eE][fF][gG]|[xX]{6}|([^A])\1{8}"
 ).search
 _CASES = bytes(ord("u") if chr(byte).isupper() else ord("l") for byte in range(256))
+_FIELD = re.compile(rb"\{[A-Za-z_][\w.]*\}|\$\{").search
 _NUMBER = re.compile(
     rb"[+-]?(?:0x[0-9a-fA-F]{1,8}[uUlL]{0,3}|\d{1,5}(?:\.\d{1,9})?%?|-\d+|\d{1,4}/\d{1,4})$"
 ).match
@@ -38,7 +39,7 @@ _DATE = re.compile(rb"\d{4}-\d\d-\d\d(?:[T ]|$)").match
 _UUID = re.compile(rb"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$").match
 _HEX = re.compile(rb"[0-9a-fA-F]{24,}$").match
 _PART = re.compile(
-    rb"[A-Z]?[a-z]{2,}[0-9]{0,4}$|[a-z]*+(?:[A-Z]{1,5}[a-z]{2,14}+){1,8}+(?:[0-9]{1,3}[a-z]?[0-9]{0,2})?$|[A-Z]{2,}[0-9]{0,3}$|[0-9]{1,10}$|[A-Za-z][0-9]{0,3}$|$"
+    rb"[A-Z]?[a-z]{2,}[0-9]{0,5}$|[a-z]{2,}[0-9]{1,4}[a-z]{3,}$|[a-z]*+(?:[A-Z]{1,5}[a-z]{2,14}+){1,8}+(?:[0-9]{1,3}[a-z]?[0-9]{0,2})?$|[A-Z]{2,}[0-9]{0,3}$|[0-9]{1,10}$|[A-Za-z][0-9]{0,3}$|$"
 ).match
 _SPLIT = re.compile(rb"[-_./:+ ]").split
 _PATH = re.compile(rb"(?:~|\.{1,2})?/[\w.-]+(?:/[\w.@-]*)+$|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://").match
@@ -49,7 +50,7 @@ _RESOURCE = re.compile(
 _NAMED = re.compile(
     rb"(?i)(?:password|passwd|secret|token|api[-_.]?key)[-_./][a-z0-9-_./]*$"
 ).match  # says what it is
-_VERSION = re.compile(rb"[\^~<>=v]{0,2} ?\d+\.\d+(?:\.\d+)?(?:[-+.][\w.]+)?$").match
+_VERSION = re.compile(rb"[\^~<>=v]{0,2} ?\d+\.\d+(?:\.\d+)?(?:[-+.][\w.]*)?$").match
 _LETTERS = re.compile(rb"[A-Za-z_. \x80-\xff-]*$").match
 _LABEL = re.compile(rb"[A-Z][a-z]+$|[^\x00-\x7f]").match
 _NAMELIKE = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$").match  # the name of another variable
@@ -99,7 +100,7 @@ def _is_mixed(value: bytes) -> bool:
     if len(letters) < 16 or not letters.isalpha() or letters.islower() or letters.isupper():
         return False
     cases = letters.translate(_CASES)
-    return (cases.count(b"ul") + cases.count(b"lu")) * 3 > len(letters)
+    return (cases.count(b"ul") + cases.count(b"lu")) * 5 > len(letters) * 2
 
 
 def is_mixed_word(value: bytes) -> bool:
@@ -124,15 +125,27 @@ def is_password(value: bytes, least: int = 4) -> bool:
         or not any(chr(byte).isalnum() for byte in head)
     ):
         return False
-    if _NAMED(head) and is_words(head):
+    if _is_template(head) or (_NAMED(head) and is_words(head)):
         return False
     return b"(" not in head or _DIGIT(head) is not None
+
+
+def _is_template(head: bytes) -> bool:
+    return _FIELD(head) is not None or (head[:1] in b"[({" and not _DIGIT(head))
 
 
 def _sure_password(value: bytes) -> bool:
     """Name and value are quoted: words count too, but not labels of a form or what looks like text."""
     head = value[:_HEAD]
-    if is_gap(value) or _PATH(head) or _LABEL(head) or _VERSION(head) or _NAMELIKE(head):
+    if (
+        len(value) < 3
+        or is_gap(value)
+        or _FIELD(head)
+        or _PATH(head)
+        or _LABEL(head)
+        or _VERSION(head)
+        or _NAMELIKE(head)
+    ):
         return False
     return b" " not in head or _DIGIT(head) is not None
 
