@@ -22,8 +22,9 @@ from runner.redaction.pairs import PairFinder
 from runner.redaction.rule import Rule
 from runner.redaction.rules import TOKEN_RULES
 from runner.redaction.spans import Budget, Span
+from runner.redaction.spellings import literals
 from runner.redaction.tokens import TokenFinder
-from runner.redaction.values import SecretValue, literals
+from runner.redaction.values import SecretValue
 from runner.redaction.view import SEPARATOR, Viewer
 
 MAX_BYTES = 32 * 1024 * 1024  # about two seconds; beyond it the text is withheld

@@ -14,7 +14,7 @@ Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 QUOTE = rb"""\\{0,7}["'`]|&quot;|&\#34;|&\#39;"""
 _SPACE = rb"[ \t]{0,32}+"
 _TYPE = rb"""(?(close)|(?::[ ]?[A-Za-z&*?\[][A-Za-z0-9_.&*'<>?\[\]| ]{0,40}?(?=[ ]?=[ ]?[^=>])|[ ](?:string|str|\[\]byte|String)(?=[ ]=)|\[[0-9]{0,6}\])?)"""
-_WRAPPER = rb"(?:(?:Some|String|SecretStr|SecretString|Secret|Just|Optional|str|bytes|b|r|u|rb|br|f|L|N|@|\$|Ok)?\(?(?=\\{0,7}[\"'`]))?"
+_WRAPPER = rb"(?:(?:Some|String|SecretStr|SecretString|Secret|Just|Optional|str|bytes|b|r|u|rb|br|f|L|N|@|\$|Ok)?\(?\[?(?=\\{0,7}[\"'`]))?"
 
 # name, perhaps quoted or indexed; an operator; an opening quote or none
 ASSIGN = re.compile(

@@ -21,9 +21,11 @@ class PlaceholderRefused(Refused):
     code = "redacted_argument"
 
 
-def check(arguments: Mapping[str, object] | None) -> None:
+def check(arguments: object) -> None:
     """Raises PlaceholderRefused when a key or a string of `arguments`, however deep, holds a placeholder."""
-    for name, value in (arguments or {}).items():
+    if not isinstance(arguments, Mapping):
+        return  # refused for its type by those who look at types
+    for name, value in arguments.items():
         found = _placeholder([name, value])
         if found:
             raise PlaceholderRefused(

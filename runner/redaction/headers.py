@@ -20,19 +20,20 @@ _HEADER = re.compile(
 _COOKIES = re.compile(
     rb"""[\\"'`\]]{0,4}[ ]?(?::|=>?|,|[ ])[ ]{0,4}(?:b|u)?[\\"'`]{0,4}(?=[\w!#$%&'*.^|~+-]{1,64}=)"""
 ).match
-_COOKIE = re.compile(rb"""(?P<name>[\w!#$%&'*.^|~+-]{1,64})=(?P<value>[^\s;,"'\\\xff]{0,4096}+)""").match
+_COOKIE = re.compile(rb"""(?P<name>[\w!#$%&'*.^|~+-]{1,64})=(?P<value>[^\s;,"'\\\xff]{0,512}+)""").match
 _NEXT = re.compile(rb";[ ]{0,2}").match
 _ATTRIBUTES = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite", b"version", b"priority"))
 _TRACKERS = re.compile(
     rb"(?:_ga|_gid|_gat|_fbp|_hj|__utm|ajs_|amp_|optimizely|locale|lang|theme|tz|timezone|consent|cookieconsent|country|currency|ab_)"
 ).match
+_COOKIE_NAMES = (b"cookie", b"set-cookie", b"x-cookie", b"http_cookie", b"document.cookie")
 _MAX_COOKIES = 40
 
 
 def special(text: bytes, lowered: bytes, start: int, end: int) -> list[Span] | None:
     """Spans of credentials at the name text[start:end], [] when it is such a place without a secret; None: look for a pair."""
     word = lowered[start:end]
-    if word in (b"cookie", b"set-cookie", b"x-cookie", b"http_cookie"):
+    if word.endswith(b"cookie") and word.lstrip(b"-") in _COOKIE_NAMES:
         return _cookies(text, end)
     if word in (b"authorization", b"proxy-authorization", b"x-authorization", b"http_authorization"):
         return _authorization(text, end)

@@ -76,7 +76,10 @@ _SECRET_HARMLESS_OWNERS = frozenset(b"image pull no top".split())
 
 def level(name: bytes) -> Level:
     """How secret a value under `name` is; "" when the name says nothing. Only the last 64 bytes count."""
-    words = [word.lower() for word in _WORD.findall(name[-MAX_NAME:])]
+    name = name[-MAX_NAME:]
+    words = [
+        word.lower() for word in _WORD.findall(name[2:] if name.startswith(b"-D") else name)
+    ]  # java -Dname=value
     while words and (words[-1].isdigit() or (len(words) > 1 and words[-1] in _QUALIFIERS)):
         words.pop()
     if not words or words[-1] in _LAST_HARMLESS:

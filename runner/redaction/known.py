@@ -1,4 +1,4 @@
-"""Finds the operator's known values in every form that values.literals lists. Runs in the front; pure over bytes."""
+"""Finds the operator's known values in every form that spellings.literals lists. Runs in the front; pure over bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT = re.compile(rb"[^ \t\r\n]+").finditer
 class KnownFinder:
     """`find(text, budget)` gives spans of known values.
 
-    known   form -> (is its first, is its last character shared with what stands beside it), as values.literals has it.
+    known   form -> (is its first, is its last character shared with what stands beside it), as spellings.literals has it.
     """
 
     def __init__(self, known: Mapping[bytes, tuple[bool, bool]]) -> None:

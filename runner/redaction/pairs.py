@@ -48,11 +48,13 @@ class PairFinder:
             position = end
             if text[end : end + 1] in _DEAD:
                 continue
-            budget.spend()
             found = headers.special(text, lowered, start, end)
             if found is None:
                 name = Name(text, start, end, self._level(text, start, end, levels), netrc)
-                found = _beside(name, spans, budget) if name.level and not _is_part(name) else []
+                if not name.level or _is_part(name):
+                    continue
+                budget.spend()
+                found = _beside(name, spans, budget)
             if found:
                 spans += found
                 position = max(position, found[-1].end)

@@ -111,7 +111,7 @@ _FLAGS = {
     b"-p": _GLUING,
     b"-a": (b"redis-cli",),
     b"-w": (b"ldap",),
-    b"-P": (b"sqlcmd", b"unzip", b"zip ", b"bcp "),
+    b"-P": (b"sqlcmd", b"ipmitool", b"unzip", b"zip ", b"bcp "),
     b"-pa": (b"openssl",),
 }
 

@@ -20,7 +20,7 @@ _SPLITTER = re.compile(
     rb"|\x1b\[[0-?]{0,64}+[ -/]{0,8}+[@-~]|\xc2\x9b[0-?]{0,64}+[ -/]{0,8}+[@-~]|\x1b[()][0-9A-Z]"
     rb"|(?P<back>\x08)|(?P<wide>\x00)(?=[\t\n\r -~]\x00)|(?P<nul>\x00)|[\x01-\x07\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xe1\xa0\x8e"
     rb"|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xb8[\x80-\x8f]|\xcd\x8f"
-    rb"|(?:\\(?:u00|x|U000000|u\{)|%)(?P<code>[2-7][0-9a-fA-F])(?:(?<=\{..)\})?|\\(?P<slash>/)|\\(?P<octal>1[0-7][0-7]|0[4-7][0-7])"
+    rb"|(?:\\(?:u00|x|U000000|[ux]\{)|%|&\#x)(?P<code>[2-7][0-9a-fA-F])(?:(?<=\{..)\})?(?:(?<=\#x..);)?|&\#(?P<decimal>3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6]);|=(?P<quoted>3D)|\\(?P<slash>/)|\\(?P<octal>1[0-7][0-7]|0[4-7][0-7])"
 ).match
 _SGR = re.compile(rb"\x1b\[[0-9;]{0,64}+[mK]")
 _BEGINS = (
@@ -29,7 +29,7 @@ _BEGINS = (
     *(b"\xe2\x80" + bytes((byte,)) for byte in (*range(0x8B, 0x90), *range(0xAA, 0xAF))),
     *(b"\xe2\x81" + bytes((byte,)) for byte in range(0xA0, 0xB0)),
     *(b"\xef\xb8" + bytes((byte,)) for byte in range(0x80, 0x90)),
-    b"\xe1\xa0\x8e", b"\xef\xbb\xbf", b"\xcd\x8f", b"\\u00", b"\\x", b"\\U000000", b"\\u{", b"\\/", b"\\1", b"\\0",
+    b"\xe1\xa0\x8e", b"\xef\xbb\xbf", b"\xcd\x8f", b"\\u00", b"\\x", b"\\U000000", b"\\u{", b"\\/", b"\\1", b"\\0", b"&#", b"=3D",
     *(b"%" + bytes((byte,)) for byte in b"234567"),
 )  # fmt: skip
 
@@ -139,6 +139,10 @@ def _decoded(hit: re.Match[bytes]) -> bytes | None:
         return bytes((int(hit["code"], 16),))
     if hit["octal"] is not None:
         return bytes((int(hit["octal"], 8),))
+    if hit["decimal"] is not None:
+        return bytes((int(hit["decimal"]),))
+    if hit["quoted"] is not None:  # quoted-printable, as mail has it
+        return b"="
     if hit["slash"] is not None:
         return b"/"
     return b"\n" if hit["nul"] is not None else None
