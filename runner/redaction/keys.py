@@ -63,7 +63,7 @@ _HARMLESS_OWNERS = frozenset(
     b"next sync continuation page client change lock eos bos pad unk sep cls mask stop start end max min num total "
     b"prompt completion input output special cancellation cancel idempotency request concurrency resume cursor skip "
     b"sync_ reset_ csrf_param current prev previous last first bad unexpected syntax invalid design paging pagination "
-    b"nextpage fencing version marker position scroll copy product dedup deduplication starting color theme word "
+    b"nextpage trace correlation fencing version marker position scroll copy product dedup deduplication starting color theme word "
     b"inference subword image audio cached reasoning thinking csrf xsrf authenticity antiforgery verification public "
     b"publishable pub push device registration fcm form".split()
 )
@@ -71,6 +71,16 @@ _QUALIFIERS = frozenset(
     b"prod dev test live staging value val raw data str string old new current bedrock ext base primary secondary plain "
     b"plaintext content default hex b64 base64 bytes orig original master".split()
 )
+_VERBS = (
+    b"export",
+    b"list",
+    b"import",
+    b"delete",
+    b"recv",
+    b"search",
+    b"edit",
+    b"send",
+)  # --export-secret-keys ID
 _SECRET_HARMLESS_OWNERS = frozenset(b"image pull no top".split())
 
 
@@ -89,6 +99,8 @@ def level(name: bytes) -> Level:
         return "password"
     if last in (b"secret", b"secrets") or last.endswith(b"secret"):
         return "" if owner in _SECRET_HARMLESS_OWNERS else "secret"
+    if last.endswith((b"key", b"keys", b"token")) and (b"public" in words or words[0] in _VERBS):
+        return ""
     if last == b"key" or (last == b"keys" and owner in KEY_OWNERS):
         return _key_level(owner)
     if last.endswith(_TOKEN):

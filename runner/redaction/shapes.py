@@ -55,6 +55,7 @@ def _jwt(text: bytes, start: int, end: int) -> Found:
 
 _AUTHORITY = re.compile(rb"""[^\s/?#"'<>`\\\xff]{1,1024}+""").match
 _LOOSE = re.compile(rb"""[^\s"'<>`\\@\xff]{1,200}+@[A-Za-z0-9.-]{3,}""").match
+_LEAST_IN_URL = 4
 _VARIABLE = re.compile(rb"[A-Z_]{1,40}$").match
 
 
@@ -75,7 +76,14 @@ def _url_password(text: bytes, _start: int, end: int) -> Found:
         if is_token(user, 20) and not user.islower():
             return Span(end, end + len(user), "url-password"), seen
         return None, seen
-    if not password or is_gap(password) or _VARIABLE(password) or b"," in user:
+    # postgres:postgres and guest:guest are what documents and containers begin with
+    if (
+        len(password) < _LEAST_IN_URL
+        or password == user
+        or is_gap(password)
+        or _VARIABLE(password)
+        or b"," in user
+    ):
         return None, seen
     stop = end + len(login)
     return Span(stop - len(password), stop, "url-password"), seen

@@ -9,7 +9,7 @@ from runner.redaction.keys import Level
 _HEAD = 96  # bytes of a value that are looked at
 _GAP = re.compile(
     rb"""(?xi)
-    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->|\[|\.) | \$\$ | <[^>]*>?$ | %\w+%$ | @\w+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
+    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->?|\[|\.) | \$\$ | <[^>]*>?$ | %\w+%$ | @\w+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
     | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]?$ | (?:string|int|float|id|boolean)[!?]+$
     | (?:your|my|some|the|insert|enter|replace|add|put)[_-] | &lt; | &\w+;
     | (?:your|example|sample|dummy|fake|placeholder|change[_-]?(?:me|this|it)|todo)
@@ -25,10 +25,10 @@ _CODE = re.compile(
 ).match
 _TYPES = (b"Key", b"Keys", b"Token", b"Tokens", b"Secret", b"Type", b"Types")  # names of classes, not values
 _BRACKET = re.compile(rb"[()\[\]{}<>]").search
-# Expressions, formats, the alphabet, rows of one character: written by people, not drawn.
-_UNRANDOM = re.compile(
-    rb"\(\?|%s|\\[dwsb]|\A\^|\[\^|\]\+|\)\*|\.\*|[aA][bB][cC][dD][eE][fF][gG]|[xX]{6}|([^A])\1{8}"
-).search
+# Expressions and formats, the alphabet, rows of one character: written by people, not drawn.
+_UNRANDOM = re.compile(rb"\(\?|\A\^|\[\^|%s[|)]|[aA][bB][cC][dD][eE][fF][gG]|[xX]{6}|([^A])\1{8}").search
+_FORMAT = re.compile(rb"%s|\\[dwsb]|\]\+|\)\*|\.\*").search
+_LONG = 40  # from here on brackets and such are what a generator of passwords put there
 _CASES = bytes(ord("u") if chr(byte).isupper() else ord("l") for byte in range(256))
 _FIELD = re.compile(rb"\{[A-Za-z_][\w.]*\}|\$\{").search
 _NUMBER = re.compile(
@@ -89,7 +89,7 @@ def is_token(value: bytes, least: int = 16) -> bool:
         return False
     if _ADDRESS(head) or _RESOURCE(head) or head.endswith(_TYPES) or is_words(head):
         return False
-    if b"example" in head.lower() or (len(value) < 40 and _BRACKET(head)):
+    if b"example" in head.lower() or (len(value) < _LONG and (_BRACKET(head) or _FORMAT(head))):
         return False
     return _UNRANDOM(head) is None
 
