@@ -94,6 +94,8 @@ def _resolve(document: Document, file: str, override: str | None, environment: M
         max_output_bytes=server.max_output_bytes,
         max_calls_per_minute=server.max_calls_per_minute,
         max_concurrent_calls=server.max_concurrent_calls,
+        max_machine_calls=server.max_machine_calls,
+        max_machine_memory_mb=server.max_machine_memory_mb,
     )
 
 

@@ -68,14 +68,40 @@ class ServerTable(Table, frozen=True, kw_only=True):
     )
     allow_home: Annotated[bool, doc("The root may be, or contain, the home folder.", "true")] = False
     allow_root_dir: Annotated[bool, doc('The root may be "/".', "true")] = False
-    floor: Annotated[Literal["namespaces"], doc("Weakest enforcement accepted.", '"namespaces"')] = (
-        "namespaces"
-    )
+    floor: Annotated[
+        Literal[
+            "full",
+            "cgroup-v1",
+            "namespaces",
+            "root-namespaces",
+            "no-proc",
+            "no-landlock",
+            "no-namespaces",
+        ],
+        doc(
+            "Weakest rung of enforcement that is accepted; docs/trust.md says what each loses.",
+            '"namespaces"',
+        ),
+    ] = "namespaces"
     max_output_bytes: Annotated[
         int, doc("Largest message to the client in bytes.", "262144"), Meta(ge=1024, le=8388608)
     ] = 262144
     max_calls_per_minute: Annotated[int, doc("Calls in any 60 seconds.", "60"), Meta(ge=1, le=600)] = 60
     max_concurrent_calls: Annotated[int, doc("Calls at the same time.", "4"), Meta(ge=1, le=64)] = 4
+    max_machine_calls: Annotated[
+        Annotated[int, Meta(ge=1, le=1024)] | None,
+        doc(
+            "Calls at the same time of all servers of this user. Without it 4 for each processor.",
+            "16",
+        ),
+    ] = None
+    max_machine_memory_mb: Annotated[
+        Annotated[int, Meta(ge=16, le=16777216)] | None,
+        doc(
+            "MiB that these may use together, each its `memory_mb` + `tmp_mb`. Without it 75 % of the memory.",
+            "8192",
+        ),
+    ] = None
 
 
 class RedactRule(Table, frozen=True, kw_only=True):

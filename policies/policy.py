@@ -65,6 +65,8 @@ class Policy:
     max_output_bytes: int
     max_calls_per_minute: int
     max_concurrent_calls: int
+    max_machine_calls: int | None
+    max_machine_memory_mb: int | None
     limits: Limits
     redact_env: tuple[str, ...]
     redact_files: tuple[str, ...]

@@ -85,10 +85,10 @@ def _which(name: str, path: str) -> str | None:
 
 
 def resolve_all(names: str | Sequence[str], path: str, key: str) -> str | tuple[str, ...]:
-    """The `processes` key with its programs resolved; the words "none" and "any" stay."""
+    """The `processes` key with its programs resolved; the words "none" and "any" stay, an empty list is "none"."""
     if isinstance(names, str):
         return names
-    return tuple(resolve(name, path, f"{key}[{index}]") for index, name in enumerate(names))
+    return tuple(resolve(name, path, f"{key}[{index}]") for index, name in enumerate(names)) or "none"
 
 
 def environment(

@@ -39,11 +39,15 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that was decided before anything runs."""
+    """Everything that was decided before anything runs.
+
+    runtime_dir  the value of TOOLCAGE_RUNTIME_DIR: a folder for what servers share while they run (runner.places).
+    """
 
     policy: Policy
     secrets: Secrets
     log_json: str | None = None
+    runtime_dir: str | None = None
 
 
 def read(flags: Flags) -> Config:
@@ -59,7 +63,8 @@ def read(flags: Flags) -> Config:
             "--max-calls-per-minute", flags.max_calls_per_minute, policy.max_calls_per_minute, _CALLS
         ),
     )
-    return Config(policy, _secrets(policy, environment), flags.log_json)
+    runtime_dir = _folder(environment.get("TOOLCAGE_RUNTIME_DIR", ""))
+    return Config(policy, _secrets(policy, environment), flags.log_json, runtime_dir)
 
 
 def secrets(flags: Flags | None) -> Secrets:
@@ -78,6 +83,15 @@ def _secrets(policy: Policy | None, environment: Mapping[str, str]) -> Secrets:
 
         own = custom.rules(policy.redact_rules)
     return Secrets(found, values.too_short(found), own)
+
+
+def _folder(value: str) -> str | None:
+    """None where nothing is said."""
+    if value and not os.path.isabs(value):
+        raise UsageRefused(
+            f"TOOLCAGE_RUNTIME_DIR {value!r} is relative", "give an absolute path, or unset it"
+        )
+    return value or None
 
 
 def _chosen(flag: str, value: int | None, default: int, bounds: tuple[int, int]) -> int:

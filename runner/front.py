@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from policies.policy import Policy
 from runner import listing, read_output, results
+from runner.admission import Admission, MachineBusy
 from runner.calllog import CallLog
 from runner.catalog.catalog import Catalog
 from runner.catalog.tools import Tool
@@ -58,6 +59,7 @@ class Parts:
     outputs: Outputs
     log: CallLog
     write: Callable[[bytes], None]
+    admission: Admission
 
 
 class Front:
@@ -171,7 +173,10 @@ class Front:
             return results.refusal(refused, self._parts.redactor, self._parts.root.path), refused
         if self._waiting >= MAX_WAITING:
             return results.too_many(MAX_WAITING), TooMany("too many calls")
-        outcome = await self._run(event.request, call)
+        try:
+            outcome = await self._run(event.request, call)
+        except MachineBusy as busy:
+            return results.machine_busy(busy), busy
         if len(outcome.stdout) + len(outcome.stderr) < _LARGE_OUTPUT:
             return self.result_of(tool, outcome), outcome
         async with self._preparing:  # a large one takes seconds; pings and cancellations go on meanwhile
@@ -191,7 +196,8 @@ class Front:
         try:
             await self._take_turn()
             try:
-                return await self._parts.supervisor.run(call)
+                async with self._parts.admission.place(call.plan):
+                    return await self._parts.supervisor.run(call)
             finally:
                 self._workers.release()
         finally:

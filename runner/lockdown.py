@@ -19,11 +19,15 @@ def program() -> bytes:
     return filters.front_filter([*names("front", "deny"), *names("front", "deny_stdio")])
 
 
-def lock(filter_program: bytes) -> None:
-    """Apply and ask the kernel. Raises HostRefused when it did not take effect."""
+def lock(filter_program: bytes, *, landlock: bool) -> None:
+    """Apply and ask the kernel. Raises HostRefused when it did not take effect.
+
+    landlock: False on a host without it, whose rung says what is lost.
+    """
     try:
         syscalls.prctl(abi.PR_SET_NO_NEW_PRIVS, 1)
-        _leave_others_alone()
+        if landlock:
+            _leave_others_alone()
         syscalls.load_seccomp(filter_program)
         on = syscalls.prctl(abi.PR_GET_SECCOMP) == abi.SECCOMP_MODE_FILTER
     except OSError as problem:

@@ -21,6 +21,7 @@ from sandbox.root import Root, open_root
 class Prepared:
     """`plans` by id, in the order in which they are registered; `tools` without those of catalogs, which come later."""
 
+    host: Host
     root: Root
     tools: tuple[Tool, ...]
     plans: dict[str, Plan]
@@ -28,7 +29,7 @@ class Prepared:
 
 def compiled_filters() -> planning.Filters:
     """The seccomp programs of tool and keeper, from the lists in policies/syscalls."""
-    return planning.Filters(names("tool"), names("keeper"))
+    return planning.Filters(names("tool"), names("keeper"), names("tool", "apart"))
 
 
 def prepare(policy: Policy, host: Host) -> Prepared:
@@ -36,5 +37,5 @@ def prepare(policy: Policy, host: Host) -> Prepared:
     root = open_root(policy.root, policy.root_at)
     tools, profiles = from_policy(policy, root)
     programs = compiled_filters()
-    plans = {profile.name: planning.make(profile, host, programs) for profile in profiles}
-    return Prepared(root, tuple(tools), plans)
+    plans = {profile.name: planning.make(profile, host, programs, policy.floor) for profile in profiles}
+    return Prepared(host, root, tuple(tools), plans)

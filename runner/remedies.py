@@ -24,6 +24,11 @@ sudo apparmor_parser --replace /etc/apparmor.d/toolcage
 (every program that {interpreter} runs may then use user namespaces; install Toolcage with an interpreter of its own,
 `uv tool install --python-preference only-managed`, to keep that small)"""
 
+_PROC = (
+    "The container runtime covers parts of /proc, and the kernel does not show more in a new one. Docker and Podman: "
+    "--security-opt systempaths=unconfined; Kubernetes: securityContext.procMount: Unmasked."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -54,11 +59,30 @@ def remedy(step: str, facts: Facts) -> str:
     fixed = {
         "landlock": "Add landlock to the lsm= list of the kernel command line (cat /sys/kernel/security/lsm shows it), or "
         "use Linux 6.2 or later.",
+        "cgroup": _cgroup(facts),
+        "proc": _PROC
+        if facts.container
+        else "Something covers a part of /proc (systemd: ProtectProc=, ProcSubset=, "
+        "InaccessiblePaths=; or a sandbox around this process). Start Toolcage where /proc is whole.",
         "seccomp": "The kernel needs CONFIG_SECCOMP_FILTER.",
         "keyring": "Permit the keyctl system call: in a container, in its seccomp profile.",
         "attestation": "Something changed the cage while it was built. Report this with the text above.",
     }
     return fixed.get(step, "Report this with the text above.")
+
+
+def _cgroup(facts: Facts) -> str:
+    """A cgroup of one's own, in the ways that a person starts a server."""
+    if facts.container:
+        return (
+            "In a container the runtime has to lend a cgroup that may be divided: Docker: --cgroupns=private with "
+            "/sys/fs/cgroup mounted writable; Kubernetes does not offer it."
+        )
+    return (
+        "Start it in a scope of its own: systemd-run --user --scope -p Delegate=yes toolcage serve POLICY\n"
+        "(the same words before the command in the client's configuration), or for a service, in its unit file:\n"
+        "[Service]\nDelegate=memory pids cpu\nDelegateSubgroup=front"
+    )
 
 
 def _namespaces(step: str, facts: Facts) -> str:

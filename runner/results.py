@@ -16,6 +16,7 @@ from typing import Protocol
 import orjson
 
 from runner import error_texts, strict_json, text_results, visible, wording
+from runner.admission import MachineBusy
 from runner.mcp.messages import ToolResult
 from runner.outputs import Outputs
 from runner.redaction.engine import WITHHELD, Redactor
@@ -247,6 +248,20 @@ def too_many(limit: int) -> ToolResult:
         ),
         {"outcome": "refused", "code": "too_many_calls", "limit": "waiting_calls", "limit_value": limit},
     )
+
+
+def machine_busy(busy: MachineBusy) -> ToolResult:
+    """There was no room for the call beside what runs on this machine."""
+    missing = busy.shortage
+    words = wording.no_room(busy.code, missing, busy.waited)
+    meta: dict[str, object] = {
+        "outcome": "refused", "code": words.code, "class": "capacity", "scope": "machine",
+        "retryable": not missing.is_lasting, "limit": missing.bound, "limit_value": missing.limit,
+        "current": missing.current,
+    }  # fmt: skip
+    if missing.bound == "max_machine_memory_mb":
+        meta["needed"] = missing.need
+    return _refused(words, meta)
 
 
 def _refused(words: Words, meta: dict[str, object]) -> ToolResult:

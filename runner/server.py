@@ -45,7 +45,7 @@ def serve(flags: Flags, launcher: Launcher, source: int, sink: int) -> int:
     supervisor = Supervisor(launcher, spare=_SPARE_WORKERS)
     try:
         settings = config.read(flags)
-        prepared = prepare(settings.policy, host.probe())
+        prepared = prepare(settings.policy, host.probe(launcher))
         supervisor.register(prepared.plans.values())
         return asyncio.run(_Server(settings, prepared, supervisor).run(source, sink))
     finally:
@@ -84,7 +84,7 @@ class _Server:
         gone = self._supervisor.attach(loop)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, ending.now)
-        lockdown.lock(lockdown.program())
+        lockdown.lock(lockdown.program(), landlock=self._prepared.host.landlock > 0)
         reader = stdio.Reader(loop, source, self._line, ending.at_eof)
         self._writer.watch(on_full=reader.pause, on_drained=reader.resume)
         loop.call_later(_FRONT_SECONDS, self._the_front)
@@ -111,6 +111,7 @@ class _Server:
         """Make the conductor once; from then on the catalogs describe themselves."""
         if self._front is None:
             from runner import describing
+            from runner.admission import Admission
             from runner.calllog import CallLog
             from runner.front import Front, Parts
             from runner.outputs import Outputs
@@ -124,12 +125,17 @@ class _Server:
             log = CallLog(self._stderr.line, self._json_log, policy.digest)
             secrets = self._settings.secrets
             redactor = Redactor(secrets.values, rules=secrets.rules)
+            admission = Admission.of(
+                policy, self._prepared.plans, self._settings.runtime_dir, self._stderr.line
+            )
             parts = Parts(policy, self._prepared.root, self._protocol, self._supervisor, redactor, Outputs(), log,
-                          self._writer.write)  # fmt: skip
+                          self._writer.write, admission)  # fmt: skip
             self._front = Front(
                 parts, describing.catalog(self._prepared.tools, policy.catalogs, self._supervisor)
             )
             self._front.catalog.add_done_callback(self._ending.refused)
+            # after the catalog's first step, which asks for a cage: this runs while others build it
+            asyncio.get_running_loop().call_soon(admission.look)
         return self._front
 
     async def _stop(self, grace: float) -> None:

@@ -9,6 +9,7 @@ import errno
 import signal
 from dataclasses import dataclass
 
+from runner.admission import Shortage
 from sandbox.types import Kind, Outcome
 
 _MIB = 2**20
@@ -77,6 +78,42 @@ def explain(outcome: Outcome) -> Words:
             )
         case _:
             return Words(code, f"The tool ended with exit code {outcome.exit_code}.", "See what it printed.")
+
+
+def no_room(code: str, missing: Shortage, waited: float) -> Words:
+    """Words for a call that this machine had no room for. waited: seconds."""
+    ending = f"This call waited {waited:.0f} s for its turn and was not run."
+    again = "Call again in a few seconds, with fewer calls at the same time"
+    if missing.is_lasting:
+        return Words(
+            code,
+            f"A call of this tool may use {missing.need:,} MiB (memory_mb + tmp_mb), and the limit for all calls on "
+            f"this machine together is {missing.limit:,} MiB. This call was not run, and none of this tool will be.",
+            "Use another tool. Ask the operator to lower memory_mb or tmp_mb under [limits] for this tool, or to raise "
+            "max_machine_memory_mb under [server].",
+        )
+    match missing.bound:
+        case "max_machine_calls":
+            return Words(
+                code,
+                f"{missing.current} calls of this user's Toolcage servers run on this machine, and the limit is "
+                f"{missing.limit}. {ending}",
+                f"{again}.",
+            )
+        case "max_machine_memory_mb":
+            return Words(
+                code,
+                f"The calls that run on this machine may use {missing.current:,} MiB together, and this one "
+                f"{missing.need:,} MiB more; the limit is {missing.limit:,} MiB. {ending}",
+                f"{again}; or ask the operator to lower memory_mb under [limits] for this tool.",
+            )
+        case "available_memory_mb":
+            return Words(
+                code,
+                f"This machine has {missing.current:,} MiB of memory available, and a call needs at least "
+                f"{missing.limit:,} MiB to start. {ending}",
+                "Call again in a few seconds; if it stays so, ask the operator to end other programs.",
+            )
 
 
 def _limit(outcome: Outcome, limit: _Limit) -> Words:

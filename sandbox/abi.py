@@ -1,7 +1,7 @@
 """Kernel ABI numbers: system calls of x86-64 and arm64, and the flags of the calls that `syscalls` makes.
 
 Data only. Sources: Linux arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h (arm64),
-include/uapi/linux/{sched,mount,landlock,prctl,securebits,capability,keyctl,openat2}.h.
+include/uapi/linux/{sched,mount,landlock,prctl,securebits,capability,keyctl,openat2,seccomp}.h.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ _BY_MACHINE = {
         "sethostname": 170,
         "keyctl": 250,
         "kcmp": 312,
+        "kill": 62,
+        "tkill": 200,
+        "tgkill": 234,
+        "ioctl": 16,
+        "sendmsg": 46,
+        "process_vm_readv": 310,
+        "seccomp": 317,
     },
     "aarch64": {
         "clone": 220,
@@ -49,6 +56,13 @@ _BY_MACHINE = {
         "sethostname": 161,
         "keyctl": 219,
         "kcmp": 272,
+        "kill": 129,
+        "tkill": 130,
+        "tgkill": 131,
+        "ioctl": 29,
+        "sendmsg": 211,
+        "process_vm_readv": 270,
+        "seccomp": 277,
     },
 }
 # AUDIT_ARCH_* of include/uapi/linux/audit.h: what seccomp sees in seccomp_data.arch.
@@ -113,6 +127,7 @@ MOUNT_ATTR_IDMAP = 0x00100000
 PR_SET_PDEATHSIG = 1
 PR_GET_DUMPABLE = 3
 PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
 PR_SET_NAME = 15
 PR_GET_SECCOMP = 21
 PR_SET_SECCOMP = 22
@@ -120,11 +135,25 @@ PR_CAPBSET_READ = 23
 PR_CAPBSET_DROP = 24
 PR_GET_SECUREBITS = 27
 PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_GET_NO_NEW_PRIVS = 39
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
+SECCOMP_SET_MODE_FILTER = 1
+SECCOMP_FILTER_FLAG_NEW_LISTENER = 1 << 3
+SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV = (
+    1 << 5
+)  # Linux 5.19: no signal but a deadly one interrupts an asked call
+SECCOMP_RET_ALLOW = 0x7FFF0000
+SECCOMP_RET_USER_NOTIF = 0x7FC00000
+SECCOMP_RET_ERRNO = 0x00050000
+SECCOMP_USER_NOTIF_FLAG_CONTINUE = 1
+SECCOMP_IOCTL_NOTIF_RECV = 0xC0502100
+SECCOMP_IOCTL_NOTIF_SEND = 0xC0182101
+SECCOMP_IOCTL_NOTIF_ID_VALID = 0x80082102  # the number of Linux 5.0, which later kernels take as well
+NOTIFICATION_BYTES = 80
 # NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE, each with its lock bit.
 SECUREBITS_LOCKED = 0x01 | 0x02 | 0x04 | 0x08 | 0x40 | 0x80
 CAPABILITY_VERSION_3 = 0x20080522

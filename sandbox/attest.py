@@ -6,7 +6,12 @@ both processes in its own proc: a worker cannot forge that.
 
 from __future__ import annotations
 
+import functools
+import os
+
 from sandbox.plan import Plan
+from sandbox.steps.identity import NAMESPACE_KINDS
+from sandbox.steps.keyring import FRESH, NONE
 
 _MUST = {
     "NoNewPrivs": "1",
@@ -21,7 +26,7 @@ _MUST = {
 
 def compare(facts: dict[str, object], plan: Plan) -> str:
     """Empty when the attested facts are those of the plan, else the first difference."""
-    landlock, seccomp = facts.get("landlock"), facts.get("seccomp")
+    landlock, seccomp, cgroup = facts.get("landlock"), facts.get("seccomp"), facts.get("cgroup")
     said = {
         "uid": facts.get("uid"),
         "capabilities": facts.get("capabilities"),
@@ -29,6 +34,7 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
         "landlock_abi": landlock.get("abi") if isinstance(landlock, dict) else None,
         "seccomp": seccomp.get("sha256") if isinstance(seccomp, dict) else None,
         "mounts": facts.get("mounts"),
+        "cgroup": cgroup.get("version") if isinstance(cgroup, dict) else None,
     }
     for key, wanted in plan.expected().items():
         if said[key] != wanted:
@@ -36,10 +42,28 @@ def compare(facts: dict[str, object], plan: Plan) -> str:
     kernel_uid = facts.get("kernel_uid")
     if not isinstance(kernel_uid, int) or kernel_uid <= 0:
         return f"kernel_uid is {kernel_uid!r}"
+    if plan.keyring.required and facts.get("keyring") not in (FRESH, NONE):
+        return f"keyring is {facts.get('keyring')!r}"
+    if plan.in_namespaces and (shared := _shared(facts.get("namespaces"), plan)):
+        return f"the {shared} namespace is the front's own"
+    if plan.only_self and "signals" not in facts:
+        return "signals are not bounded"
     return ""
 
 
-def look(keeper: int) -> tuple[str, bool]:
+def _shared(said: object, plan: Plan) -> str:
+    """A kind of namespace that the worker has in common with this process, or does not tell of; "" when there is none."""
+    found = said if isinstance(said, dict) else {}
+    kinds = [kind for kind in NAMESPACE_KINDS if kind != "user" or plan.identity.namespaces == "user"]
+    return next((kind for kind in kinds if found.get(kind) in (None, _own(kind))), "")
+
+
+@functools.cache
+def _own(kind: str) -> int:
+    return os.stat(f"/proc/self/ns/{kind}").st_ino
+
+
+def look(keeper: int, plan: Plan) -> tuple[str, bool]:
     """Read the keeper's and the tool's status in /proc of the host.
 
     Returns (difference or "", whether it could be seen at all: a host may hide other processes).
@@ -52,8 +76,9 @@ def look(keeper: int) -> tuple[str, bool]:
         return "", False
     if len(tools) != 1:
         return f"the worker has {len(tools)} processes besides the keeper", True
+    must = {key: wanted for key, wanted in _MUST.items() if key != "CapBnd" or plan.privileges.bounding}
     for status in checked:
-        for key, wanted in _MUST.items():
+        for key, wanted in must.items():
             if status.get(key, "").lstrip("0") != wanted.lstrip("0"):
                 return f"{key} is {status.get(key)} in the kernel's view", True
         if "0" in status.get("Uid", "0").split():

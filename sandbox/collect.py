@@ -9,14 +9,16 @@ import base64
 import contextlib
 import os
 import select
-import signal
 import time
+from typing import TYPE_CHECKING
 
 from sandbox.meter import Meter
 from sandbox.plan import Plan
-from sandbox.sample import temp_use
 from sandbox.tool import Started
 from sandbox.types import Kind
+
+if TYPE_CHECKING:
+    from sandbox.denials import Reporter
 
 _MIB = 1 << 20
 # Seconds between samples: dense at first, for tools that live milliseconds. A sample that costs more than a tenth of the
@@ -28,17 +30,20 @@ _CHUNK = 1 << 16
 class Collector:
     """One tool's run. Made before the keeper's filter is on, `run` after."""
 
-    def __init__(self, plan: Plan, started: Started, proc: int, alive: int) -> None:
+    def __init__(
+        self, plan: Plan, started: Started, meter: Meter, alive: int, reporter: Reporter | None = None
+    ) -> None:
         self._limits = plan.limits
+        self._meter = meter
         self._started = started
         self._alive = alive
+        self._reporter = reporter
         self._room = plan.limits.output_mb * _MIB
         self._kept = {started.stdout: bytearray(), started.stderr: bytearray()}
         self._totals = {started.stdout: 0, started.stderr: 0}
         self._input = memoryview(b"")
         self._status: int | None = None
         self._stopped: Kind | None = None
-        self._meter = Meter(plan.limits, proc)
         self._poller = select.poll()
         for descriptor in (started.stdout, started.stderr):
             os.set_blocking(descriptor, False)
@@ -46,6 +51,8 @@ class Collector:
         os.set_blocking(started.stdin, False)
         self._poller.register(started.pidfd, select.POLLIN)
         self._poller.register(alive, 0)  # a hang-up is always reported
+        if reporter:
+            self._poller.register(reporter.listener, select.POLLIN)
 
     def run(self, call: dict[str, object]) -> dict[str, object]:
         """Until the tool ends or is stopped. Returns the report; everything else in the namespace is dead by then."""
@@ -70,16 +77,22 @@ class Collector:
             self._reap()
         wall = time.monotonic() - begun
         self._end_tree()
+        self._stopped = self._meter.finish() or self._stopped
         return self._report(call, wall)
 
     def _pump(self, seconds: float) -> None:
-        for descriptor, _events in self._poller.poll(seconds * 1000 + 1):
-            if descriptor == self._alive:
-                os._exit(0)  # the launcher is gone; our death ends the rest
+        for descriptor, events in self._poller.poll(seconds * 1000 + 1):
+            if descriptor == self._alive:  # the launcher is gone
+                self._meter.tree.end()  # in a pid namespace our death alone would do
+                os._exit(0)
             elif descriptor == self._started.stdin:
                 self._feed()
             elif descriptor in self._kept:
                 self._read(descriptor)
+            elif (
+                self._reporter and descriptor == self._reporter.listener and not self._reporter.answer(events)
+            ):
+                self._poller.unregister(descriptor)
 
     def _feed(self) -> None:
         """Write what the pipe takes; close it when all is written or nobody reads."""
@@ -125,24 +138,17 @@ class Collector:
                     self._status = status
 
     def _end_tree(self) -> None:
-        """Kill and reap until this process is alone, then take what is left in the pipes: nobody can write any more."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                break
-            if pid == self._started.pid and self._status is None:
-                self._status = status
+        """When this process is alone, take what is left in the pipes: nobody can write any more."""
+        ended = self._meter.tree.end()
+        if self._status is None:
+            self._status = ended.get(self._started.pid)
         for descriptor in self._kept:
             with contextlib.suppress(OSError, KeyError):
                 while self._read(descriptor):
                     pass
 
     def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
-        self._meter.finish()
-        temp = temp_use(self._limits.file_mb * _MIB)
+        temp = self._meter.temp()
         stdout, stderr = self._started.stdout, self._started.stderr
         return {
             "token": call["token"],
@@ -162,4 +168,5 @@ class Collector:
             "stderr": base64.b64encode(self._kept[stderr]).decode(),
             "stdout_total": self._totals[stdout],
             "stderr_total": self._totals[stderr],
+            **(self._reporter.report() if self._reporter else {}),
         }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox import abi
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 _KILL_PROCESS = 0x80000000
 _ERRNO = 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
-_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_JUMP, _JUMP_IF_SET = 0x05, 0x45
+_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGUMENTS = 0, 4, 16
 _LOW_32 = 0xFFFFFFFF  # the kernel uses only the low half of these arguments, so the filter must as well
 _AF_UNIX, _SOCK_STREAM, _SOCKET_TYPE = 1, 1, 0xF  # beside the type stand SOCK_NONBLOCK and SOCK_CLOEXEC
 _UNKNOWN_NAME = -1  # seccomp_syscall_resolve_name(3)
 _SET_ID_BITS = 0o6000
 _IOCTLS = {"FIONREAD": 0x541B, "FIONBIO": 0x5421, "FIONCLEX": 0x5450, "FIOCLEX": 0x5451, "TCGETS": 0x5401}
 _IOCTLS_WINDOW = 0x5413  # TIOCGWINSZ
+_NOTIFYING = (abi.SECCOMP_IOCTL_NOTIF_RECV, abi.SECCOMP_IOCTL_NOTIF_SEND, abi.SECCOMP_IOCTL_NOTIF_ID_VALID)
 # F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK F_SETLKW, the F_OFD_* locks, F_DUPFD_CLOEXEC, F_GETPIPE_SZ,
 # F_ADD_SEALS, F_GET_SEALS
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1033, 1034)
-_MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x40000
-_MAPPING_BITS = _MAP_SHARED | _MAP_ANONYMOUS | _MAP_HUGETLB
+_MAP_SHARED, _MAP_ANONYMOUS, _MAP_GROWSDOWN, _MAP_HUGETLB = 0x01, 0x20, 0x100, 0x40000
+# What grows down is a stack, and RLIMIT_DATA does not count stacks.
+_MAPPING_BITS = _MAP_SHARED | _MAP_ANONYMOUS | _MAP_GROWSDOWN | _MAP_HUGETLB
 _MAPPINGS = (_MAP_ANONYMOUS, _MAP_SHARED, 0)  # private memory, a shared file, a private file
 _LIMITS = tuple(number for number in range(16) if number != 4)  # all but RLIMIT_CORE
 _PRCTLS = (
@@ -48,8 +51,16 @@ _PRCTLS = (
 )
 
 
-def tool_filter(allowed: Iterable[str], *, processes: bool, socket_pairs: bool = False) -> bytes:
+def tool_filter(
+    allowed: Iterable[str],
+    *,
+    processes: bool,
+    socket_pairs: bool = False,
+    denied: Collection[str] = frozenset(),
+) -> bytes:
     """The filter of a tool. `processes`: whether it may start others; threads are always allowed.
+
+    `denied`: names that are refused although they are allowed elsewhere, because no namespace bounds them here.
 
     `socket_pairs`: connected pairs of Unix stream sockets, as event loops use them to wake themselves. Such a pair has
     no address, cannot be given one (no bind, no connect, no address in sendto) and passes no descriptors (no sendmsg).
@@ -57,38 +68,96 @@ def tool_filter(allowed: Iterable[str], *, processes: bool, socket_pairs: bool =
     seccomp = _pyseccomp()
     built = _start(seccomp, _ERRNO | errno.EPERM)
     for name in allowed:
-        _add(seccomp, built, seccomp.ALLOW, name)
+        if name not in denied:
+            _add(seccomp, built, seccomp.ALLOW, name)
+        elif name.endswith("xattr"):  # programs take it as "this file system has none"
+            _add(seccomp, built, _ERRNO | errno.EOPNOTSUPP, name)
     _add_processes(seccomp, built, processes=processes)
     if socket_pairs:
         _add_socket_pairs(seccomp, built)
-    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
-    low = seccomp.Arg
-    for code in (*_IOCTLS.values(), _IOCTLS_WINDOW):
-        _add(seccomp, built, seccomp.ALLOW, "ioctl", low(1, seccomp.MASKED_EQ, _LOW_32, code))
-    for code in _PRCTLS:
-        _add(seccomp, built, seccomp.ALLOW, "prctl", low(0, seccomp.MASKED_EQ, _LOW_32, code))
-    for code in _FCNTLS:
-        _add(seccomp, built, seccomp.ALLOW, "fcntl", low(1, seccomp.MASKED_EQ, _LOW_32, code))
-    for kind in _MAPPINGS:
-        _add(seccomp, built, seccomp.ALLOW, "mmap", low(3, seccomp.MASKED_EQ, _MAPPING_BITS, kind))
-    own = low(0, seccomp.MASKED_EQ, _LOW_32, 0)
-    _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(2, seccomp.EQ, 0))  # a question
-    for number in _LIMITS:
-        _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(1, seccomp.MASKED_EQ, _LOW_32, number))
-    for name, position in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
-        _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _SET_ID_BITS, 0))
+    _add_by_argument(seccomp, built, denied)
     return _prologue() + _export(built)
 
 
-def keeper_filter(allowed: Iterable[str]) -> bytes:
-    """The filter of the keeper: a plain allow-list, and the question whether the filter is on."""
+def keeper_filter(allowed: Iterable[str], *, reporting: bool = False) -> bytes:
+    """The filter of the keeper: a plain allow-list, and the question whether the filter is on.
+
+    `reporting`: besides the three commands by which it hears and answers what its tool asks.
+    """
     seccomp = _pyseccomp()
     built = _start(seccomp, _ERRNO | errno.EPERM)
     for name in allowed:
         _add(seccomp, built, seccomp.ALLOW, name)
     question = seccomp.Arg(0, seccomp.MASKED_EQ, _LOW_32, abi.PR_GET_SECCOMP)
     _add(seccomp, built, seccomp.ALLOW, "prctl", question)
+    for code in _NOTIFYING if reporting else ():
+        _add(seccomp, built, seccomp.ALLOW, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, _LOW_32, code))
     return _prologue() + _export(built)
+
+
+def reporting_filter(program: bytes, asked: Mapping[int, int | None], door: int) -> bytes:
+    """`program`, made by `tool_filter`, in which the keeper is asked instead of an EPERM, and about the calls `asked`.
+
+    The keeper answers what `program` decides (sandbox.denials), so every call ends as it would have.
+
+    asked  numbers of system calls; the argument that may hold AT_EMPTY_PATH, with which a call has no path to ask about.
+    door   a secret number: sendmsg passes with it in the sixth argument, which the call does not use. By this door the
+           listener leaves the tool's process before the program begins, which then has neither the number nor a listener.
+    """
+    head = _prologue()
+    body = program[len(head) :]
+    refuse, ask = (
+        _instruction(_RETURN, 0, 0, value) for value in (_ERRNO | errno.EPERM, abi.SECCOMP_RET_USER_NOTIF)
+    )
+    rows = [body[at : at + len(ask)] for at in range(0, len(body), len(ask))]
+    return head + _door(door) + _ask(asked, ask) + b"".join(ask if row == refuse else row for row in rows)
+
+
+def _door(door: int) -> bytes:
+    """sendmsg with `door` passes; everything else goes on, with the number loaded."""
+    sixth = _OFFSET_ARGUMENTS + 5 * 8
+    rows = (
+        (_JUMP_EQUAL, 0, 6, abi.NUMBERS["sendmsg"]),
+        (_LOAD, 0, 0, sixth),
+        (_JUMP_EQUAL, 0, 3, door & _LOW_32),
+        (_LOAD, 0, 0, sixth + 4),
+        (_JUMP_EQUAL, 0, 1, door >> 32),
+        (_RETURN, 0, 0, abi.SECCOMP_RET_ALLOW),
+        (_LOAD, 0, 0, _OFFSET_NUMBER),
+    )
+    return b"".join(_instruction(*row) for row in rows)
+
+
+def _ask(asked: Mapping[int, int | None], ask: bytes) -> bytes:
+    """`ask` for each of the numbers; everything else goes on."""
+    plain = [number for number, flags in asked.items() if flags is None]
+    code = b""
+    for number, flags in asked.items():
+        if flags is not None:
+            code += _instruction(_JUMP_EQUAL, 0, 4, number)
+            code += _instruction(_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * flags)
+            code += _instruction(_JUMP_IF_SET, 1, 0, abi.AT_EMPTY_PATH) + ask
+            code += _instruction(_LOAD, 0, 0, _OFFSET_NUMBER)
+    for left, number in zip(range(len(plain), 0, -1), plain, strict=True):
+        code += _instruction(_JUMP_EQUAL, left, 0, number)
+    return code + _instruction(_JUMP, 0, 0, 1) + ask
+
+
+def numbers(names: Iterable[str]) -> dict[int, str]:
+    """Names by number, without those that this architecture does not have."""
+    seccomp = _pyseccomp()
+    found = {seccomp.resolve_syscall(seccomp.Arch.NATIVE, name): name for name in names}
+    return {number: name for number, name in found.items() if number >= 0}
+
+
+def name_of(number: int) -> str:
+    """The name of a system call of this architecture; "" for one that the installed libseccomp does not know."""
+    seccomp = _pyseccomp()
+    try:
+        found = seccomp.resolve_syscall(seccomp.Arch.NATIVE, number)
+    except ValueError:
+        found = next((name for name, value in abi.NEWER.items() if value == number), "")
+    return found.decode() if isinstance(found, bytes) else str(found)
 
 
 def front_filter(denied: Iterable[str]) -> bytes:
@@ -101,6 +170,28 @@ def front_filter(denied: Iterable[str]) -> bytes:
     no_thread = seccomp.Arg(0, seccomp.MASKED_EQ, abi.CLONE_THREAD, 0)
     _add(seccomp, built, _ERRNO | errno.EPERM, "clone", no_thread)
     return _export(built)
+
+
+def _add_by_argument(seccomp: Any, built: SyscallFilter, denied: Collection[str]) -> None:
+    """Calls of which only some uses are allowed."""
+    low = seccomp.Arg
+    for name, position, codes in (
+        ("ioctl", 1, (*_IOCTLS.values(), _IOCTLS_WINDOW)),
+        ("prctl", 0, _PRCTLS),
+        ("fcntl", 1, _FCNTLS),
+    ):
+        for code in codes:
+            _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _LOW_32, code))
+    for kind in _MAPPINGS:
+        _add(seccomp, built, seccomp.ALLOW, "mmap", low(3, seccomp.MASKED_EQ, _MAPPING_BITS, kind))
+    own = low(0, seccomp.MASKED_EQ, _LOW_32, 0)
+    _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(2, seccomp.EQ, 0))  # a question
+    for number in _LIMITS:
+        _add(seccomp, built, seccomp.ALLOW, "prlimit64", own, low(1, seccomp.MASKED_EQ, _LOW_32, number))
+    for name, position in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
+        if name not in denied:
+            _add(seccomp, built, seccomp.ALLOW, name, low(position, seccomp.MASKED_EQ, _SET_ID_BITS, 0))
+    _add(seccomp, built, _ERRNO | errno.ENOSYS, "clone3")
 
 
 def _add_processes(seccomp: Any, built: SyscallFilter, *, processes: bool) -> None:

@@ -176,12 +176,18 @@ class Flight:
         difference = attest.compare(facts, self._plan)
         seen = False
         if not difference:
-            difference, seen = attest.look(self._keeper)
+            difference, seen = attest.look(self._keeper, self._plan)
         if difference:
             self._settle(outcome.failed({"step": "attestation", "errno": 0, "detail": difference}))
             self._kill()
             return
-        self._attestation = {**facts, "seen_from_outside": seen, "plan": self._plan.digest}
+        self._attestation = {
+            **facts,
+            "seen_from_outside": seen,
+            "plan": self._plan.digest,
+            "rung": self._plan.rung,
+            "lost": list(self._plan.lost),
+        }
         if self._timer is not None:
             self._timer.cancel()
         self.proven.set_result(None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import dataclasses
 import gc
 import json
 import os
@@ -19,25 +20,22 @@ import select
 import signal
 import socket
 import struct
+import time
 from dataclasses import dataclass, field
 
-from sandbox import abi, syscalls, wire, worker
+from sandbox import abi, probing, syscalls, wire, worker
 from sandbox.errors import WireError
+from sandbox.groups import Groups, find
 from sandbox.plan import Plan, from_json
+from sandbox.scratch import Scratch
 from sandbox.slots import Slots, StepFailed
-from sandbox.steps.identity import write_maps
+from sandbox.steps.identity import base, write_maps
+from sandbox.tree import end_orphans
 from sandbox.wire import Message, Packet
+from sandbox.worker import Given, Place
 
-NAMESPACES = (
-    abi.CLONE_NEWUSER
-    | abi.CLONE_NEWNS
-    | abi.CLONE_NEWPID
-    | abi.CLONE_NEWNET
-    | abi.CLONE_NEWIPC
-    | abi.CLONE_NEWUTS
-    | abi.CLONE_NEWCGROUP
-)
 _MAX_PLANS = 1024
+_END_SECONDS = 2.0  # for keepers that end their tools themselves; then they are killed
 _MAX_WORKERS = 72  # more than a policy allows calls (64) and the front keeps staged (4)
 
 
@@ -47,7 +45,7 @@ class Worker:
 
     call: int
     pid: int
-    slot: int
+    place: Place
 
 
 @dataclass
@@ -56,6 +54,9 @@ class State:
 
     link: socket.socket
     slots: Slots
+    groups: Groups
+    scratch: Scratch = field(default_factory=Scratch)
+    reaper: bool = False  # without pid namespaces what a dead keeper leaves behind becomes ours
     plans: list[Plan] = field(default_factory=list)
     sealed: bool = False
     workers: dict[int, Worker] = field(default_factory=dict)
@@ -64,25 +65,60 @@ class State:
 def main(descriptor: int) -> None:
     """Serve the front on `descriptor` until it goes away."""
     syscalls.close_range(descriptor + 1, 2**31 - 1)  # what the client's process left open for us
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # it ends when the front does, and leaves nothing
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # already a session leader
         os.setsid()
-    syscalls.prctl(abi.PR_SET_PDEATHSIG, signal.SIGKILL)
+    # no parent-death signal: the socket's end comes as surely, and then there is time to leave nothing behind
     link = socket.socket(fileno=descriptor)
     link.set_inheritable(False)
+    facts = probing.look(_base())
+    try:
+        groups = find(os.getppid())
+    except OSError as problem:  # trouble, not a weaker host: the front refuses to serve
+        groups = Groups("none", str(problem.strerror))
+        told = ("cgroup", "cgroup", problem.errno or 0, str(problem.strerror))
+        facts = dataclasses.replace(facts, works=False, refused=(*facts.refused, told))
+    with contextlib.closing(groups):
+        _run(link, groups, facts)
+
+
+def _run(link: socket.socket, groups: Groups, facts: probing.Facts) -> None:
     alive_reader, alive_writer = os.pipe2(os.O_CLOEXEC)
-    state = State(link, Slots(alive_reader, alive_writer))
+    slots = Slots(alive_reader, alive_writer, facts.base)
+    state = State(link, slots, groups, reaper=facts.namespaces == "none")
+    if state.reaper:
+        syscalls.prctl(abi.PR_SET_CHILD_SUBREAPER, 1)
     gc.freeze()  # what exists now is never collected, so that workers do not copy its pages
     gc.disable()
     poller = select.poll()
     poller.register(link.fileno(), select.POLLIN)
-    while True:
-        for ready, _events in poller.poll():
-            if ready == link.fileno():
-                if not _serve(state, poller):
-                    return
-            else:
-                _reap(state, poller, ready)
+    told = {**facts.as_json(), "cgroup": groups.kind, "cgroup_why": groups.why}
+    try:
+        _send(state, Message(Packet.HOST, payload=json.dumps(told).encode()))
+        while True:
+            for ready, _events in poller.poll():
+                if ready == link.fileno():
+                    if not _serve(state, poller):
+                        return
+                else:
+                    _reap(state, poller, ready)
+    except ConnectionError:
+        return  # the front went away while something was said to it
+    finally:
+        _end(state)
+
+
+def _base() -> int:
+    """First kernel id of the workers when this is root."""
+    if os.geteuid() != 0:
+        return 0
+    with open("/proc/self/uid_map", "rb") as file:
+        return base(file.read().decode("ascii"), os.getpid())
 
 
 def _serve(state: State, poller: select.poll) -> bool:
@@ -115,8 +151,7 @@ def _handle(state: State, poller: select.poll, message: Message, descriptors: li
         case Packet.KILL:
             for pidfd, running in state.workers.items():
                 if running.call == message.call:
-                    with contextlib.suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                    _stop(state, pidfd)
         case _:
             raise WireError(f"{message.type.name} is not allowed now")
 
@@ -127,7 +162,7 @@ def _register(state: State, message: Message) -> None:
     except (ValueError, TypeError, KeyError, RecursionError) as problem:
         raise WireError(f"plan: {problem}") from None
     try:
-        if plan.identity.slots:
+        if plan.identity.slots and plan.in_namespaces:
             state.slots.hold(plan)
     except OSError as problem:
         _send(state, _failed(message.call, "mounts", problem))
@@ -138,40 +173,52 @@ def _register(state: State, message: Message) -> None:
 
 def _start(state: State, poller: select.poll, message: Message, descriptors: list[int]) -> None:
     plan = state.plans[message.plan]
-    step = "mounts"
+    place = Place()
     try:
         if len(state.workers) >= _MAX_WORKERS:
             raise BlockingIOError(11, f"{_MAX_WORKERS} workers are running")
-        slot = state.slots.take({running.slot for running in state.workers.values()})
-        trees = state.slots.trees(plan, slot) if plan.identity.slots else {}
-        step = "namespaces"
-        pid, pidfd = _spawn(state, plan, slot, trees, descriptors)
-    except StepFailed as problem:
-        _send(state, _failed(message.call, problem.step, problem))
-        return
+        place.slot = state.slots.take({running.place.slot for running in state.workers.values()})
+        _prepare(state, plan, message.call, place)
+        pid, pidfd = _spawn(state, plan, place, descriptors)
     except OSError as problem:
-        _send(state, _failed(message.call, step, problem))
+        _clear(state, place)
+        _send(
+            state,
+            _failed(message.call, problem.step if isinstance(problem, StepFailed) else "mounts", problem),
+        )
         return
-    state.workers[pidfd] = Worker(message.call, pid, slot)
+    finally:
+        place.close()
+    state.workers[pidfd] = Worker(message.call, pid, place)
     poller.register(pidfd, select.POLLIN)
     _send(state, Message(Packet.STARTED, message.plan, message.call, struct.pack("!I", pid)))
 
 
-def _spawn(
-    state: State, plan: Plan, slot: int, trees: dict[str, int], descriptors: list[int]
-) -> tuple[int, int]:
-    """Clone a keeper into all namespaces and map its ids. A keeper that cannot be mapped is killed."""
+def _prepare(state: State, plan: Plan, call: int, place: Place) -> None:
+    """What a worker needs that only the launcher can make."""
+    if not plan.in_namespaces:
+        place.scratch = state.scratch.make(call, *state.slots.ids(place.slot))
+    elif plan.identity.slots:
+        place.trees = state.slots.trees(plan, place.slot)
+    try:
+        place.leaf = state.groups.leaf(call, plan.cgroup)
+    except OSError as problem:
+        raise StepFailed("cgroup", problem) from None
+
+
+def _spawn(state: State, plan: Plan, place: Place, descriptors: list[int]) -> tuple[int, int]:
+    """Clone a keeper into its namespaces and map its ids. A keeper that cannot be mapped is killed."""
     ready: tuple[int, ...] = ()
+    ids = state.slots.ids(place.slot)
     try:
         ready = ready_reader, ready_writer = os.pipe2(os.O_CLOEXEC)
-        pid, pidfd = syscalls.spawn(NAMESPACES)
+        pid, pidfd = syscalls.spawn(probing.FLAGS[plan.identity.namespaces])
         if pid == 0:
-            worker.main(
-                plan, worker.Given(descriptors[0], descriptors[1], state.slots.alive, ready_reader, trees)
-            )
+            go, report = descriptors
+            worker.main(plan, Given(go, report, state.slots.alive, ready_reader, ids, place))
         try:
-            uid, gid = state.slots.ids(slot, slots=plan.identity.slots)
-            write_maps(pid, uid, gid, slots=plan.identity.slots)
+            if plan.identity.namespaces == "user":
+                write_maps(pid, *ids, slots=plan.identity.slots)
             os.write(ready_writer, b"1")
         except OSError as problem:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -179,18 +226,56 @@ def _spawn(
             os.close(pidfd)
             raise StepFailed("identity", problem) from None
         return pid, pidfd
+    except StepFailed:
+        raise
+    except OSError as problem:
+        raise StepFailed("namespaces", problem) from None
     finally:
-        for descriptor in (*ready, *trees.values()):
+        for descriptor in ready:
             os.close(descriptor)
 
 
 def _reap(state: State, poller: select.poll, pidfd: int) -> None:
-    """A keeper is gone, and with pid 1 every process of its namespace: the kernel has reaped them before it."""
+    """A keeper is gone, and with pid 1 every process of its namespace: the kernel has reaped them before it.
+
+    Without a pid namespace a keeper ends them itself; those of one that was killed are ended here.
+    """
     running = state.workers.pop(pidfd)
     poller.unregister(pidfd)
     _, status = os.waitpid(running.pid, 0)
     os.close(pidfd)
+    _clear(state, running.place)
     _send(state, Message(Packet.ENDED, 0, running.call, struct.pack("!i", status)))
+
+
+def _clear(state: State, place: Place) -> None:
+    """What a worker may have left: processes (where no namespace holds them), its temporary folder, its cgroup."""
+    if state.reaper:
+        end_orphans(frozenset(str(running.pid) for running in state.workers.values()))
+    if place.scratch:
+        state.scratch.remove(place.scratch)
+    state.groups.remove(place.leaf)
+
+
+def _stop(state: State, pidfd: int) -> None:
+    """Pid 1 of a namespace takes everything along; without one the keeper is asked to, by its handler."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM if state.reaper else signal.SIGKILL)
+
+
+def _end(state: State) -> None:
+    """The front is gone: end all workers, wait for them, and leave nothing behind."""
+    for pidfd in state.workers:
+        _stop(state, pidfd)
+    late = time.monotonic() + _END_SECONDS
+    for pidfd, running in state.workers.items():
+        if not select.select([pidfd], [], [], max(0.0, late - time.monotonic()))[0]:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os.waitpid(running.pid, 0)
+    if state.reaper:
+        end_orphans(frozenset())
+    state.scratch.close()
 
 
 def _failed(call: int, step: str, problem: OSError) -> Message:

@@ -10,8 +10,7 @@ import os
 from sandbox import programs
 from sandbox.errors import ProfileRefused
 from sandbox.host import Host
-from sandbox.steps.identity import INSIDE
-from sandbox.steps.mounts import Mount
+from sandbox.steps.mounts import UID, Mount
 from sandbox.types import Profile
 
 _MIB = 1 << 20
@@ -20,8 +19,8 @@ _DEVICES = ("null", "full", "random", "urandom")
 _HOME = "/tmp/home"  # noqa: S108 - inside the cage, on its own tmpfs
 # Files that programs expect in /etc. None of them says anything about the host or its users.
 _ETC = {
-    "/etc/passwd": f"tool:x:{INSIDE}:{INSIDE}:tool:{_HOME}:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-    "/etc/group": f"tool:x:{INSIDE}:\nnogroup:x:65534:\n",
+    "/etc/passwd": f"tool:x:{UID}:{UID}:tool:{_HOME}:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+    "/etc/group": f"tool:x:{UID}:\nnogroup:x:65534:\n",
     "/etc/hosts": "127.0.0.1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
@@ -30,7 +29,7 @@ _ETC_TREES = ("/etc/alternatives", "/etc/ld.so.cache")
 
 def mounts_for(profile: Profile, host: Host, found: programs.Needs) -> tuple[Mount, ...]:
     """Parents before children. Raises ProfileRefused when a listed path does not exist or cannot be used."""
-    mounts = [*_system(host), *_runtime(profile)]
+    mounts = [*_system(host), *_runtime(profile, host)]
     root_at = profile.root_at or profile.root
     inside_root = [path for path in found.trees if programs.below(path, profile.root)]
     for path, reason in found.trees.items():
@@ -59,19 +58,22 @@ def _system(host: Host) -> list[Mount]:
     return mounts
 
 
-def _runtime(profile: Profile) -> list[Mount]:
+def _runtime(profile: Profile, host: Host) -> list[Mount]:
     size = profile.limits.tmp_mb * _MIB
     mounts = [Mount("file", path, text=text, reason="generated") for path, text in _ETC.items()]
     mounts += [Mount("device", f"/dev/{name}", f"/dev/{name}", reason="device node") for name in _DEVICES]
     mounts += [
-        Mount("link", "/dev/fd", text="/proc/self/fd", reason="standard name"),
-        Mount("link", "/dev/stdin", text="/proc/self/fd/0", reason="standard name"),
-        Mount("link", "/dev/stdout", text="/proc/self/fd/1", reason="standard name"),
-        Mount("link", "/dev/stderr", text="/proc/self/fd/2", reason="standard name"),
         Mount("temp", "/tmp", size=size, reason="private, gone with the call"),  # noqa: S108
         Mount("folder", _HOME, reason="empty home folder"),
-        Mount("proc", "/proc", reason="own processes only"),
     ]
+    if host.proc:
+        mounts += [
+            Mount("link", "/dev/fd", text="/proc/self/fd", reason="standard name"),
+            Mount("link", "/dev/stdin", text="/proc/self/fd/0", reason="standard name"),
+            Mount("link", "/dev/stdout", text="/proc/self/fd/1", reason="standard name"),
+            Mount("link", "/dev/stderr", text="/proc/self/fd/2", reason="standard name"),
+            Mount("proc", "/proc", reason="own processes only"),
+        ]
     return mounts
 
 

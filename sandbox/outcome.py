@@ -12,9 +12,21 @@ import os
 import signal
 from typing import TypeVar
 
+from sandbox import abi
 from sandbox.errors import WireError
 from sandbox.plan import Plan
-from sandbox.types import Kind, Outcome, Usage
+from sandbox.types import (
+    MAX_ENTRIES,
+    MAX_PATH,
+    OPERATIONS,
+    REASONS,
+    Denials,
+    DeniedCall,
+    DeniedFile,
+    Kind,
+    Outcome,
+    Usage,
+)
 
 _MIB = 1 << 20
 _STOPPED = {
@@ -89,7 +101,63 @@ def reported(document: object, token: str, plan: Plan, attestation: dict[str, ob
         stderr_total=_typed(document, "stderr_total", int),
         usage=usage,
         attestation=attestation,
+        denials=_denials(document, plan),
     )
+
+
+def _denials(document: dict[str, object], plan: Plan) -> Denials:
+    """What was refused; nothing of the kind from a plan that does not report."""
+    if plan.reports is None:
+        if not document.keys().isdisjoint(("denials", "files", "more")):
+            raise WireError("denials that were not asked for")
+        return Denials()
+    keys = ("", *(key for key, _ in plan.reports.looser))
+    calls = tuple(
+        DeniedCall(
+            _up_to(item, "call", abi.NEWEST_KNOWN),
+            _up_to(item, "count", 1 << 53, 1),
+            _one_of(item, "key", keys),
+        )
+        for item in _entries(document, "denials")
+    )
+    files = tuple(
+        DeniedFile(
+            _path(item),
+            _one_of(item, "operation", OPERATIONS),
+            _one_of(item, "why", REASONS),
+            _up_to(item, "count", 1 << 53, 1),
+        )
+        for item in _entries(document, "files")
+    )
+    return Denials(calls, files, _up_to(document, "more", 1 << 53))
+
+
+def _entries(document: dict[str, object], name: str) -> list[dict[str, object]]:
+    entries = _typed(document, name, list)
+    if len(entries) > MAX_ENTRIES or not all(isinstance(item, dict) for item in entries):
+        raise WireError(f"{name} is not a list of at most {MAX_ENTRIES} entries")
+    return entries
+
+
+def _path(item: dict[str, object]) -> str:
+    path = _typed(item, "path", str)
+    if len(path) > MAX_PATH or "\0" in path or (path and not path.startswith("/")):
+        raise WireError("path is none")
+    return path
+
+
+def _one_of(item: dict[str, object], name: str, known: tuple[str, ...]) -> str:
+    value = _typed(item, name, str)
+    if value not in known:
+        raise WireError(f"{name} is not known")
+    return value
+
+
+def _up_to(document: dict[str, object], name: str, most: int, least: int = 0) -> int:
+    value = _typed(document, name, int)
+    if not least <= value <= most:
+        raise WireError(f"{name} is out of range")
+    return value
 
 
 def _kind(document: dict[str, object], plan: Plan) -> tuple[Kind, int]:

@@ -5,12 +5,16 @@ Runs in the keeper. Peaks are lower bounds: what happens between two samples is 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sandbox import syscalls
+from sandbox.tree import Tree
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MAX_ENTRIES = 20_000  # more than the tmpfs has inodes
@@ -23,10 +27,11 @@ _EXACT_SECONDS = (
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process: bytes of memory (with page tables), threads, processor seconds of its own and of the children that
-    it has waited for, open files.
+    """One process: its pid as the keeper knows it, bytes of memory (with page tables), threads, processor seconds of its
+    own and of the children that it has waited for, open files.
     """
 
+    pid: int
     memory: int
     threads: int
     cpu: float
@@ -36,11 +41,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All processes but the keeper, by pid. Anonymous and shared-memory pages count; file pages do not, the kernel can
+    """All processes but the keeper, by name in the proc. Anonymous and shared-memory pages count; file pages do not, the kernel can
     drop them. Pages that a fork shares count once per process here: see `shared_memory`.
     """
 
-    each: dict[int, Process] = field(default_factory=dict)
+    each: dict[str, Process] = field(default_factory=dict)
 
     @property
     def memory(self) -> int:
@@ -67,14 +72,12 @@ class Temp:
     file_at_limit: bool
 
 
-def sample(proc: int, count_files: bool) -> Sample:
-    """One look at every process below the `proc` descriptor. A process that ends meanwhile is left out."""
+def sample(tree: Tree, count_files: bool) -> Sample:
+    """One look at every process of the call. A process that ends meanwhile is left out."""
     each = {}
-    for name in os.listdir(proc):
-        if not name.isdigit() or name == "1":
-            continue
+    for name in tree.names():
         try:
-            each[int(name)] = _process(proc, name, count_files)
+            each[name] = _process(tree.proc, name, count_files)
         except OSError:
             continue
     return Sample(each)
@@ -89,12 +92,12 @@ def shared_memory(proc: int, seen: Sample) -> int:
     total = 0
     spaces: dict[int, list[int]] = {}
     deadline = time.thread_time() + _EXACT_SECONDS
-    for pid, one in seen.each.items():
+    for name, one in seen.each.items():
         late = time.thread_time() > deadline
-        if not late and any(_same_memory(pid, other) for other in spaces.get(one.memory, ())):
+        if not late and any(_same_memory(one.pid, other) for other in spaces.get(one.memory, ())):
             continue
-        spaces.setdefault(one.memory, []).append(pid)
-        exact = None if late else _proportional(proc, pid)
+        spaces.setdefault(one.memory, []).append(one.pid)
+        exact = None if late else _proportional(proc, name)
         total += one.memory if exact is None else exact
     return total
 
@@ -104,47 +107,107 @@ def temp_use(file_limit: int) -> Temp:
     state = os.statvfs("/tmp")  # noqa: S108 - the private tmpfs of this call
     used = (state.f_blocks - state.f_bfree) * state.f_frsize
     full = state.f_bfree == 0 or state.f_ffree == 0
-    return Temp(used, full, _has_file_of(file_limit))
+    return Temp(used, full, any(found.st_size >= file_limit for found in _files("/tmp")))  # noqa: S108
 
 
-def _has_file_of(size: int) -> bool:
+def scratch_use(tree: Tree, folder: str, limit: int, file_limit: int) -> Temp:
+    """The same for a temporary folder that shares its file system, with what the call has deleted and still has open.
+
+    A folder that cannot be looked into, or lies too deep, makes it full: it could hold anything.
+    """
+    hidden: list[str] = []
+    used, large = _deleted(tree), False
+    entries = 0
+    for found in _files(folder, hidden):
+        used += found.st_blocks * 512
+        entries += 1
+        large |= stat.S_ISREG(found.st_mode) and found.st_size >= file_limit
+    return Temp(used, used >= limit or entries >= _MAX_ENTRIES or bool(hidden), large)
+
+
+def _deleted(tree: Tree) -> int:
+    """Bytes of regular files without a name that processes of the call have open."""
+    seen: dict[tuple[int, int], int] = {}
+    for name in tree.names():
+        with contextlib.suppress(OSError):
+            folder = os.open(f"{name}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree.proc)
+            try:
+                for number in os.listdir(folder):
+                    with contextlib.suppress(OSError):
+                        found = os.stat(number, dir_fd=folder)
+                        if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                            seen[found.st_dev, found.st_ino] = found.st_blocks * 512
+            finally:
+                os.close(folder)
+    return sum(seen.values())
+
+
+def _files(folder: str, hidden: list[str] | None = None) -> Iterator[os.stat_result]:
+    """Everything below `folder`, within bounds; folders that are not looked into are added to `hidden`."""
     deadline = time.monotonic() + _WALK_SECONDS
-    waiting = ["/tmp"]  # noqa: S108
-    seen = 0
+    waiting, seen, unseen = [folder], 0, [] if hidden is None else hidden
     while waiting:
+        here = waiting.pop()
         try:
-            entries = os.scandir(waiting.pop())
+            entries = os.scandir(here)
+        except FileNotFoundError:
+            continue
         except OSError:
+            unseen.append(here)
             continue
         with entries:
             for entry in entries:
                 seen += 1
                 if seen > _MAX_ENTRIES or time.monotonic() > deadline:
-                    return False
+                    unseen.append(here)
+                    return
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.path.count("/") < _MAX_DEPTH:
-                        waiting.append(entry.path)
-                elif _size(entry) >= size:
-                    return True
-    return False
-
-
-def _size(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return 0
+                    (waiting if entry.path.count("/") < _MAX_DEPTH else unseen).append(entry.path)
+                with contextlib.suppress(OSError):
+                    yield entry.stat(follow_symlinks=False)
 
 
 def _process(proc: int, name: str, count_files: bool) -> Process:
     status = _read(proc, f"{name}/status")
-    memory = _field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:")
-    stat = _read(proc, f"{name}/stat")
+    threads, memory = _field(status, b"Threads:"), _memory(status)
+    if memory is None:
+        memory = _of_a_thread(proc, name) if threads > 1 else 0
+    line = _read(proc, f"{name}/stat")
     # The command name is in parentheses and may contain anything, so fields are counted from the last one.
-    fields = stat[stat.rindex(b")") + 2 :].split()
+    fields = line[line.rindex(b")") + 2 :].split()
     own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
     files = _open_files(proc, name, count_files)
-    return Process(memory * 1024, _field(status, b"Threads:"), own / _TICKS, children / _TICKS, files)
+    return Process(_inner(status, name), memory, threads, own / _TICKS, children / _TICKS, files)
+
+
+def _memory(status: bytes) -> int | None:
+    """Bytes; None for a process, or thread, that has ended and has no memory of its own any more."""
+    if b"\nVmRSS:" not in status:
+        return None
+    return 1024 * (_field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:"))
+
+
+def _of_a_thread(proc: int, name: str) -> int:
+    """When the first thread has ended, /proc/PID shows no memory although the others use it: one of them tells."""
+    for thread in _threads(proc, name):
+        try:
+            memory = _memory(_read(proc, f"{name}/task/{thread}/status"))
+        except OSError:
+            continue
+        if memory is not None:
+            return memory
+    return 0
+
+
+def _threads(proc: int, name: str) -> list[str]:
+    try:
+        folder = os.open(f"{name}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return []
+    try:
+        return os.listdir(folder)
+    finally:
+        os.close(folder)
 
 
 def _same_memory(first: int, second: int) -> bool:
@@ -154,13 +217,21 @@ def _same_memory(first: int, second: int) -> bool:
         return False
 
 
-def _proportional(proc: int, pid: int) -> int | None:
+def _inner(status: bytes, name: str) -> int:
+    """The last number of NSpid: the process in its own pid namespace, whichever proc this is (proc_pid_status(5))."""
+    start = status.find(b"\nNSpid:")
+    return int(status[start + 7 :].split(b"\n", 1)[0].split()[-1]) if start >= 0 else int(name)
+
+
+def _proportional(proc: int, name: str) -> int | None:
     """Bytes, each page divided by the number of its users; 0 for a process that is gone, None for one that hides."""
     try:
-        rollup = _read(proc, f"{pid}/smaps_rollup")
-        tables = _field(_read(proc, f"{pid}/status"), b"VmPTE:")
+        rollup = _read(proc, f"{name}/smaps_rollup")
+        tables = _field(_read(proc, f"{name}/status"), b"VmPTE:")
     except OSError as problem:
-        return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) else None
+        return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) and not _threads(proc, name)[1:] else None
+    if not rollup:
+        return None  # its first thread has ended: the plain figure counts
     return (_field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:") + tables) * 1024
 
 

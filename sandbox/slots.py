@@ -15,10 +15,11 @@ from typing import NoReturn
 from sandbox import abi, syscalls
 from sandbox.plan import SYSTEM, Plan
 from sandbox.steps.descriptors import close_all_but
-from sandbox.steps.identity import SLOT_BASE, write_map
+from sandbox.steps.identity import write_map
 from sandbox.steps.mounts import Mount, clone_tree
 
-_NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP)
+# Also where Toolcage is root of a container only: the file system belongs to a user namespace above.
+_NO_IDMAP = (errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 
 
 class StepFailed(OSError):
@@ -41,10 +42,14 @@ def _hold_namespace() -> NoReturn:
 
 
 class Slots:
-    """`alive`: read end of a pipe whose write end only the launcher has; it ends when the launcher ends."""
+    """`alive`: read end of a pipe whose write end only the launcher has; it ends when the launcher ends.
 
-    def __init__(self, alive: int, writer: int) -> None:
+    base: first kernel id of the workers, 0 for the caller's own.
+    """
+
+    def __init__(self, alive: int, writer: int, base: int) -> None:
         self.alive = alive
+        self.base = base
         self._writer = writer
         self._held: dict[str, int] = {}
         self._maps: dict[tuple[int, int, int], int] = {}
@@ -67,28 +72,29 @@ class Slots:
         """The lowest free slot."""
         return next(slot for slot in range(len(used) + 1) if slot not in used)
 
-    def ids(self, slot: int, *, slots: bool) -> tuple[int, int]:
+    def ids(self, slot: int) -> tuple[int, int]:
         """(uid, gid) outside for a worker."""
-        return (SLOT_BASE + slot, SLOT_BASE + slot) if slots else (os.geteuid(), os.getegid())
+        return (self.base + slot, self.base + slot) if self.base else (os.geteuid(), os.getegid())
 
     def trees(self, plan: Plan, slot: int) -> dict[str, int]:
         """A detached tree for every bind of the plan, by target; the caller closes them."""
         made: dict[str, int] = {}
+        mapped = plan.identity.namespaces == "user"
         try:
             for mount in plan.mounts.mounts:
                 if mount.kind in ("tree", "device"):
-                    made[mount.target] = self._tree(mount, slot)
+                    made[mount.target] = self._tree(mount, slot if mapped else None)
         except OSError:
             for tree in made.values():
                 os.close(tree)
             raise
         return made
 
-    def _tree(self, mount: Mount, slot: int) -> int:
+    def _tree(self, mount: Mount, slot: int | None) -> int:
         held = self._held[mount.source]
         # What everybody may read needs no map, and /usr holds files of many owners. A root folder is never one of these.
         system = mount.kind == "device" or mount.source in SYSTEM or mount.source.startswith("/etc/")
-        if system or mount.source in self._without_idmap:
+        if slot is None or system or mount.source in self._without_idmap:
             return clone_tree(mount, held)
         owner = os.fstat(held)
         try:
@@ -110,7 +116,7 @@ class Slots:
             if pid == 0:
                 _hold_namespace()
             try:
-                outside = SLOT_BASE + slot
+                outside = self.base + slot
                 for name, line in (("gid_map", f"{gid} {outside} 1"), ("uid_map", f"{uid} {outside} 1")):
                     write_map(pid, name, line)
                 self._maps[key] = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 
 from sandbox import wire
+from sandbox.errors import HostRefused
 
 _LAUNCHER_FD = 3
 _START = "import sys; sys.path.append(sys.argv[1]); from sandbox.launcher import main; main(int(sys.argv[2]))"
@@ -33,17 +34,25 @@ def launcher() -> Launcher:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     # a high number first: posix_spawn's dup2 of a descriptor onto itself would keep it close-on-exec
     high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 10)
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-I", "-S", "-c", _START, package, str(_LAUNCHER_FD)],
-        {},
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, null, 0),
-            (os.POSIX_SPAWN_DUP2, 2, 1),
-            (os.POSIX_SPAWN_DUP2, high, _LAUNCHER_FD),
-        ],
-    )
-    for descriptor in (null, high):
-        os.close(descriptor)
-    theirs.close()
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-c", _START, package, str(_LAUNCHER_FD)],
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+                (os.POSIX_SPAWN_DUP2, high, _LAUNCHER_FD),
+            ],
+        )
+    except OSError as problem:
+        ours.close()
+        raise HostRefused(
+            f"launcher: {sys.executable} could not be started ({problem.strerror})",
+            "install Toolcage again: its interpreter is missing or may not be executed",
+        ) from None
+    finally:
+        for descriptor in (null, high):
+            os.close(descriptor)
+        theirs.close()
     return Launcher(pid, ours)

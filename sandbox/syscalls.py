@@ -20,6 +20,7 @@ _libc.syscall.restype = ctypes.c_long
 _libc_locked = ctypes.PyDLL(None, use_errno=True)
 _libc_locked.syscall.restype = ctypes.c_long
 
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
@@ -156,6 +157,14 @@ def clear_capabilities() -> None:
     _invoke("capset", header, struct.pack("=6I", 0, 0, 0, 0, 0, 0))
 
 
+def regain_capabilities() -> None:
+    """capset(2): everything that is permitted becomes effective again, as after a change of ids with PR_SET_KEEPCAPS."""
+    _, permitted, inheritable = capabilities()
+    low = (permitted & 0xFFFFFFFF, permitted & 0xFFFFFFFF, inheritable & 0xFFFFFFFF)
+    high = (permitted >> 32, permitted >> 32, inheritable >> 32)
+    _invoke("capset", struct.pack("=Ii", abi.CAPABILITY_VERSION_3, 0), struct.pack("=6I", *low, *high))
+
+
 def capabilities() -> tuple[int, int, int]:
     """capget(2) of this thread: (effective, permitted, inheritable) as bit sets."""
     header = ctypes.create_string_buffer(struct.pack("=Ii", abi.CAPABILITY_VERSION_3, 0), 8)
@@ -194,8 +203,74 @@ def landlock_restrict_self(ruleset: int) -> None:
 
 def load_seccomp(program: bytes) -> None:
     """prctl(PR_SET_SECCOMP): install raw BPF (8 bytes per instruction); needs no_new_privs."""
-    count = len(program) // 8
+    record, _code = _bpf(program)
+    prctl(abi.PR_SET_SECCOMP, abi.SECCOMP_MODE_FILTER, ctypes.addressof(record))
+
+
+def load_seccomp_with_listener(program: bytes) -> int:
+    """seccomp(2), Linux 5.0: install raw BPF that asks. Returns the listener, which execve closes (seccomp_unotify(2)).
+
+    EBUSY: a filter around this process has a listener already, and the kernel permits one.
+    """
+    record, _code = _bpf(program)
+    flags = abi.SECCOMP_FILTER_FLAG_NEW_LISTENER
+    try:
+        killable = flags | abi.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+        return _invoke("seccomp", abi.SECCOMP_SET_MODE_FILTER, killable, record)
+    except OSError as problem:
+        if problem.errno != errno.EINVAL:
+            raise
+    return _invoke("seccomp", abi.SECCOMP_SET_MODE_FILTER, flags, record)
+
+
+def _bpf(program: bytes) -> tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]:
+    """struct sock_fprog, and the code that it points to, which must live as long."""
     code = ctypes.create_string_buffer(program, len(program))
-    record = struct.pack("@HxxxxxxQ", count, ctypes.addressof(code))
-    holder = ctypes.create_string_buffer(record, len(record))
-    prctl(abi.PR_SET_SECCOMP, abi.SECCOMP_MODE_FILTER, ctypes.addressof(holder))
+    record = struct.pack("@HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    return ctypes.create_string_buffer(record, len(record)), code
+
+
+def send_descriptor(link: int, descriptor: int, door: int) -> None:
+    """sendmsg(2): one byte and a descriptor. `door` stands in the sixth argument, which only a filter looks at."""
+    control = ctypes.create_string_buffer(
+        struct.pack("@Niii", 20, 1, 1, descriptor)
+    )  # SOL_SOCKET, SCM_RIGHTS
+    byte = ctypes.create_string_buffer(1)
+    vector = ctypes.create_string_buffer(struct.pack("@PN", ctypes.addressof(byte), 1))
+    header = struct.pack("@PIPNPNi", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(control), 20, 0)
+    _invoke("sendmsg", link, header, 0, 0, 0, door)
+
+
+def notification(listener: int) -> bytes:
+    """SECCOMP_IOCTL_NOTIF_RECV: the next struct seccomp_notif. OSError ENOENT when its process is gone again."""
+    record = ctypes.create_string_buffer(abi.NOTIFICATION_BYTES)
+    _invoke("ioctl", listener, abi.SECCOMP_IOCTL_NOTIF_RECV, record)
+    return record.raw
+
+
+def notification_holds(listener: int, number: int) -> bool:
+    """SECCOMP_IOCTL_NOTIF_ID_VALID: the process still waits, so that what was read under its pid was its own."""
+    try:
+        _invoke("ioctl", listener, abi.SECCOMP_IOCTL_NOTIF_ID_VALID, struct.pack("=Q", number))
+    except OSError:
+        return False
+    return True
+
+
+def answer_notification(listener: int, number: int, code: int) -> None:
+    """SECCOMP_IOCTL_NOTIF_SEND: errno `code`; 0 lets the kernel do the call (Linux 5.5). ENOENT: nobody waits."""
+    flags = 0 if code else abi.SECCOMP_USER_NOTIF_FLAG_CONTINUE
+    record = ctypes.create_string_buffer(struct.pack("=QqiI", number, 0, -code, flags), 24)
+    _invoke("ioctl", listener, abi.SECCOMP_IOCTL_NOTIF_SEND, record)
+
+
+def read_memory(pid: int, address: int, length: int) -> bytes:
+    """process_vm_readv(2): up to `length` bytes, less where memory ends. Two pieces, cut at the end of a page."""
+    if address >= 1 << 63:  # no process has memory there
+        raise OSError(errno.EFAULT, "process_vm_readv: Bad address")
+    first = min(length, -address % _PAGE or _PAGE)
+    data = ctypes.create_string_buffer(length)
+    local = struct.pack("@PN", ctypes.addressof(data), length)
+    remote = struct.pack("@PNPN", address, first, address + first, length - first)
+    count = _invoke("process_vm_readv", pid, local, 1, remote, 2, 0)
+    return data.raw[:count]

@@ -90,6 +90,50 @@ class Usage:
     tmp_bytes: int = 0
 
 
+MAX_ENTRIES, MAX_PATH = 256, 4096  # of what is reported as refused: of calls and of files each; characters
+OPERATIONS = ("look", "read", "write", "create", "remove", "change", "start")
+REASONS = ("missing", "read-only", "not-lent", "not-a-program", "permission", "unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedCall:
+    """A system call, by number, that the filter refused `count` times. `key`: the policy key that would allow it, or ""."""
+
+    number: int
+    count: int
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedFile:
+    """A path, as the tool has it, that an attempted use (of OPERATIONS) did not get (for one of REASONS).
+
+    missing        it does not exist inside, and nothing that is lent could hold it.
+    read-only      it is not in a place that may be written.
+    not-lent       it is there, but not among what may be read.
+    not-a-program  it may be read, but not started.
+    permission     the file's own mode or owner.
+    unreadable     the path could not be read from the tool's memory; it is "".
+    """
+
+    path: str
+    operation: str
+    why: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Denials:
+    """What a call was refused, as far as its keeper saw it; only of a plan that reports. `more`: uses beyond the bounds.
+
+    The tool's own word: it chooses what it tries, and may change a path between the look and the use.
+    """
+
+    calls: tuple[DeniedCall, ...] = ()
+    files: tuple[DeniedFile, ...] = ()
+    more: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one call. Only `EXITED` says that the tool ran to its own end.
@@ -101,6 +145,7 @@ class Outcome:
     stdout_total, stderr_total  bytes the tool really wrote before it ended.
     attestation  layers that were in force, as checked by the front before the tool started.
     detail     one plain sentence for people; never tool text.
+    denials    what was refused, where the plan reports that.
     """
 
     kind: Kind
@@ -117,3 +162,4 @@ class Outcome:
     usage: Usage = field(default_factory=Usage)
     attestation: dict[str, object] | None = None
     detail: str = ""
+    denials: Denials = field(default_factory=Denials)

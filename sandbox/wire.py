@@ -34,6 +34,7 @@ class Packet(enum.IntEnum):
     REGISTERED = 5
     STARTED = 6  # payload: host pid of the keeper
     ENDED = 7  # payload: wait status; every process of the call is gone
+    HOST = 9  # payload: what the launcher found out about this host; its first packet
     FAILED = 8  # payload: {"step", "errno", "detail"}; nothing was started, or it is gone
 
 

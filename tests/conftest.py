@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Generator, Iterator
 
 import psutil
 import pytest
+
+from sandbox import host, scratch
 
 
 @pytest.hookimpl(wrapper=True)
@@ -60,7 +63,23 @@ def ours() -> dict[str, list[str]]:
         mounts = [line for line in file if "toolcage" in line.partition(" - ")[0]]
     temp = glob.glob("/tmp/toolcage-*") + glob.glob("/dev/shm/toolcage-*")
     cgroups = glob.glob("/sys/fs/cgroup/**/toolcage-*", recursive=True)
-    return {"processes": processes, "mounts": mounts, "temporary": temp, "cgroups": cgroups}
+    return {
+        "processes": processes,
+        "mounts": mounts,
+        "temporary": [path for path in temp if not _of_another_run(path)],
+        "cgroups": [path for path in cgroups if not _of_another_run(path)],
+    }
+
+
+def _of_another_run(path: str) -> bool:
+    """Whether the launcher named in the path lives and belongs to somebody else."""
+    named = re.search(r"toolcage-(?:scratch-|front-)?(\d+)", path)
+    if named is None or not psutil.pid_exists(int(named[1])):
+        return False
+    try:
+        return os.getpid() not in {parent.pid for parent in psutil.Process(int(named[1])).parents()}
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -68,6 +87,8 @@ def no_leftovers() -> Iterator[None]:
     """Whole run: what was not there before must not be there after."""
     before = ours()
     yield
+    host.here()  # the next start removes what a launcher left that was killed
+    scratch.sweep()
     after = ours()
     left = {kind: [item for item in items if item not in before[kind]] for kind, items in after.items()}
     assert not any(left.values()), f"left behind: {left}"

@@ -27,13 +27,23 @@ IN_THE_WORKER = (
     "abi",
     "types",
     "errors",
+    "ladder",
+    "probing",
+    "tree",
+    "scratch",
+    "groups",
+    "division",
+    "cgroupfs",
+    "denials",
+    "judging",
+    "filecalls",
 )
 STDLIB_ONLY = tuple(f"sandbox/{name}.py" for name in IN_THE_WORKER)
 MAX_LINES, MAX_FUNCTION = 300, 40
 ONE_PLACE = {  # name -> files that may use it
     "ctypes": {"sandbox/syscalls.py"},
     "os.fork": {"sandbox/tool.py"},
-    "syscalls.spawn": {"sandbox/launcher.py", "sandbox/slots.py"},
+    "syscalls.spawn": {"sandbox/launcher.py", "sandbox/slots.py", "sandbox/probing.py"},
     "os.environ": {"runner/config.py"},
     "os.getenv": set(),
     "subprocess": set(),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from typing import Any
 
-from runner import config, lockdown, results
+from runner import config, denied, lockdown, results
 from runner.catalog.catalog import Catalog
 from runner.cli import options as common
 from runner.cli.explain import UnknownTool
@@ -16,6 +17,7 @@ from runner.describing import describe
 from runner.outputs import Outputs
 from runner.prepare import Prepared, prepare
 from runner.redaction.engine import Redactor
+from runner.visible import visible
 from sandbox import host, spawn
 from sandbox.supervisor import Supervisor
 
@@ -23,9 +25,12 @@ _EPILOG = """\
 examples:
   toolcage call policy.toml git_log count=3
   toolcage call policy.toml search_text --json '{"pattern": "def main", "path": "src"}'
+  toolcage call --explain-denials policy.toml lint path=src      what else does this tool need?
 
 A value that is JSON (3, true, ["a"]) is taken as JSON where the tool wants that type, everything else as text.
-Prints the result as JSON. Exit codes: 0 ok, 1 findings, 2 error or refusal.
+Prints the result as JSON. With --explain-denials it has a member "denials", and stderr has the same for people: which
+system calls and files the tool was refused in this run, and which policy key would allow them. The cage decides as
+always, but is slower, because each such call is also reported. Exit codes: 0 ok, 1 findings, 2 error or refusal.
 """
 
 
@@ -41,15 +46,23 @@ def add_to(verbs: Any) -> None:
     parser.add_argument("tool", metavar="TOOL")
     parser.add_argument("arguments", metavar="KEY=VALUE", nargs="*", help="arguments of the tool")
     parser.add_argument("--json", metavar="OBJECT", help="all arguments as one JSON object")
+    parser.add_argument(
+        "--explain-denials",
+        action="store_true",
+        help="also list what the tool was refused, and what would allow it",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Make the call; the exit code says what became of it."""
-    supervisor = Supervisor(spawn.launcher())
+    launcher = spawn.launcher()
+    supervisor = Supervisor(launcher)
     try:
         settings = config.read(common.flags(options))
-        prepared = prepare(settings.policy, host.probe())
+        prepared = prepare(settings.policy, host.probe(launcher))
+        if options.explain_denials:
+            prepared = denied.reporting(prepared)
         supervisor.register(prepared.plans.values())
         return asyncio.run(_call(options, settings, prepared, supervisor))
     finally:
@@ -60,7 +73,7 @@ async def _call(
     options: argparse.Namespace, settings: Config, prepared: Prepared, supervisor: Supervisor
 ) -> int:
     supervisor.attach(asyncio.get_running_loop())
-    lockdown.lock(lockdown.program())
+    lockdown.lock(lockdown.program(), landlock=prepared.host.landlock > 0)
     catalog = Catalog(prepared.tools)
     if options.tool not in catalog.by_name:
         catalog = catalog.merged(await describe(settings.policy.catalogs, supervisor))
@@ -77,7 +90,15 @@ async def _call(
     if result.structured is not None:
         document["structured"] = result.structured
         del document["text"]
-    print(json.dumps({**document, "meta": result.meta}, indent=2))
+    document["meta"] = result.meta
+    if options.explain_denials:
+        found = denied.explain(
+            outcome, prepared.plans[tool.plan], prepared.root, redactor.exempting(tool.redact_exempt)
+        )
+        document["denials"] = found.as_json()
+        for line in denied.lines(found):
+            print(visible(line), file=sys.stderr)
+    print(json.dumps(document, indent=2))
     if result.is_error:
         return 2
     return 1 if outcome.exit_code in tool.findings_exit_codes else 0

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner import verify
+from runner import verify_site
 from runner.cli.probes import PROBES, Probe
 from sandbox.errors import HostRefused
 
@@ -37,7 +37,7 @@ def add_to(verbs: Any) -> None:
 
 def run(_options: argparse.Namespace) -> int:
     """Set the stage, play, say what happened."""
-    python = verify.python()
+    python = verify_site.python()
     with tempfile.TemporaryDirectory(prefix="toolcage-demo-") as place, _listener() as port:
         stage = _Stage(Path(os.path.realpath(place)), python, port)
         stage.build()

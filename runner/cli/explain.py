@@ -45,7 +45,7 @@ def add_to(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the plan of one tool, or an overview."""
     settings = config.read(common.flags(options))
-    prepared = prepare(settings.policy, host.probe())
+    prepared = prepare(settings.policy, host.here())
     if options.tool is None:
         _overview(prepared, settings.policy.digest, as_json=options.json)
         return 0
@@ -89,8 +89,13 @@ def _one(plan: Plan, definition: dict[str, Any] | None) -> None:
         for name, details in schema["properties"].items():
             needed = " (required)" if name in schema.get("required", ()) else ""
             _say(f"    {name}: {details.get('type', 'any')}{needed}")
-    _say("file system, all of it; the rest of this machine does not exist inside:")
+    if plan.in_namespaces:
+        _say("file system, all of it; the rest of this machine does not exist inside:")
+    else:
+        _say("what the tool may read; the contents of other files are refused:")
     for mount in plan.mounts.mounts:
+        if not plan.in_namespaces and mount.kind not in ("tree", "device", "temp"):
+            continue
         access = "may run" if mount.execute else "read-only" if mount.kind == "tree" else mount.kind
         if mount.kind == "temp":
             access = f"writable, {mount.size >> 20} MiB"
@@ -105,10 +110,15 @@ def _one(plan: Plan, definition: dict[str, Any] | None) -> None:
         f"{limits.processes} processes, {limits.open_files} open files, {limits.file_mb} MiB a file, "
         f"{limits.tmp_mb} MiB in /tmp, {limits.output_mb} MiB output"
     )
+    spaces = {"user": "seven namespaces", "root": "six namespaces", "none": "no namespaces"}
+    landlock = f"landlock ABI {plan.landlock.version}" if plan.landlock.version else "no landlock"
     print(
-        f"layers: seven namespaces, no network; landlock ABI {plan.landlock.version}; seccomp {plan.seccomp.digest}; "
+        f"layers: {spaces[plan.identity.namespaces]}, no network; {landlock}; seccomp {plan.seccomp.digest}; "
         "no capabilities; no_new_privs; fresh keyring"
     )
+    _say(f"rung: {plan.rung}")
+    for sentence in plan.lost:
+        _say(f"  lost on it: {sentence}")
     _say(f"plan digest: {plan.digest}")
 
 

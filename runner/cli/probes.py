@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.battery.case import framed
+from sandbox.battery.program import framed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from runner.verify import Battery, Cage, Site, group, python
+from runner.verify import Battery, Cage, group, planned
+from runner.verify_site import Site, folder, lent, python
+from sandbox import ladder, syscalls
 from sandbox.battery import registry
-from sandbox.battery.case import CONTROL_FAILED, ESCAPED, HELD, NOT_APPLICABLE, RESULTS, Case, Verdict
+from sandbox.battery.case import (
+    CONTROL_FAILED,
+    ESCAPED,
+    HELD,
+    NOT_APPLICABLE,
+    RESULTS,
+    Case,
+    Verdict,
+)
 from sandbox.errors import HostRefused
+from sandbox.host import Host
 from sandbox.types import Limits, Profile
 
-_LIMITS = Limits(wall_seconds=20, cpu_seconds=10, memory_mb=256, processes=32, open_files=64, output_mb=2)
+_LIMITS = Limits(wall_seconds=60, cpu_seconds=10, memory_mb=256, processes=32, open_files=64, output_mb=2)
 Found = list[tuple[Cage, Verdict]]
+Named = list[tuple[Profile, tuple[str, ...]]]
 
 
 def add_to(verbs: Any) -> None:
@@ -46,11 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.root and not options.policy:
         raise HostRefused("--root without a policy", "give a POLICY; without one an empty folder is the root")
-    with (
-        tempfile.TemporaryDirectory(prefix="toolcage-verify-") as name,
-        Site(Path(os.path.realpath(name))) as site,
-    ):
-        found = _run(options, site, cases)
+    found = _run(options, cases)
     if options.junit:
         _junit(found, options.junit)
     totals = Counter(verdict.result for _, verdict in found)
@@ -61,64 +71,80 @@ def run(options: argparse.Namespace) -> int:
     return 1 if totals[ESCAPED] else 2 if totals[CONTROL_FAILED] else 0
 
 
-def _run(options: argparse.Namespace, site: Site, cases: tuple[Case, ...]) -> Found:
-    from runner.prepare import compiled_filters
-    from sandbox import host, planning, spawn
+def _run(options: argparse.Namespace, cases: tuple[Case, ...]) -> Found:
+    from sandbox import host, spawn
     from sandbox.supervisor import Supervisor
 
-    here, compiled = host.probe(), compiled_filters()
-    cages = [
-        Cage(f"cage-{number}", names, profile, planning.make(profile, here, compiled))
-        for number, (profile, names) in enumerate(_profiles(options, site), 1)
-    ]
-    cages = [
-        dataclasses.replace(
-            cage, plan=dataclasses.replace(cage.plan, name=cage.name, command=cage.profile.command)
-        )
-        for cage in cages
-    ]
-    supervisor = Supervisor(spawn.launcher())
+    with contextlib.suppress(OSError):  # a kernel without keyrings
+        syscalls.join_new_session_keyring()  # one of our own, so that a worker can be seen to have another
+    launcher = spawn.launcher()
+    supervisor = Supervisor(launcher)
     try:
-        supervisor.register([cage.plan for cage in cages])
-        return asyncio.run(_attack(supervisor, site, cages, cases))
+        here = host.probe(launcher)
+        cages = _planned(here, *_of_policy(options)) if options.policy else []
+        place = folder(path for cage in cages for path in lent(cage.honest))
+        with (
+            tempfile.TemporaryDirectory(prefix=f"toolcage-verify-{os.getpid()}-", dir=place) as name,
+            Site(Path(os.path.realpath(name))) as site,
+        ):
+            battery = Battery(site, _teller())
+            shares = battery.share(cases, cages or _planned(here, _default(site), ladder.NAMES[-1]))
+            supervisor.register(plan for cage, chosen in shares for plan in battery.plans(cage, chosen))
+            return asyncio.run(_attack(supervisor, battery, shares))
     finally:
         supervisor.close()
         os.waitpid(supervisor.launcher_pid, 0)
 
 
-async def _attack(supervisor: Any, site: Site, cages: list[Cage], cases: tuple[Case, ...]) -> Found:
-    supervisor.attach(asyncio.get_running_loop())
-    await supervisor.prove()
-    live, total = sys.stdout.isatty(), len(cages) * len(cases)
-    done = 0
+def _teller() -> Callable[[Cage, Verdict], None]:
+    """Shows on a terminal how far it is."""
+    done, live = 0, sys.stdout.isatty()
 
     def tell(cage: Cage, verdict: Verdict) -> None:
         nonlocal done
         done += 1
         if live:
-            print(f"\r\x1b[K{done}/{total} {cage.name} {verdict.case.id}", end="", flush=True)
+            print(f"\r\x1b[K{done} {cage.name} {verdict.case.id}\r", end="", flush=True)
 
-    battery = Battery(site, tell)
-    found: Found = []
-    for cage in cages:
-        found += [(cage, verdict) for verdict in await battery.run(supervisor, cage, cases)]
-    if live:
-        print("\r\x1b[K", end="", flush=True)
-    return found
+    return tell
 
 
-def _profiles(options: argparse.Namespace, site: Site) -> list[tuple[Profile, tuple[str, ...]]]:
-    if options.policy is None:
-        return [
-            (Profile("default", (python(), "-I", "-S", "-c"), str(site.root), limits=_LIMITS), ("default",))
-        ]
+async def _attack(supervisor: Any, battery: Battery, shares: list[tuple[Cage, tuple[Case, ...]]]) -> Found:
+    supervisor.attach(asyncio.get_running_loop())
+    for cage, _ in shares:
+        await battery.try_out(supervisor, cage)
+    verdicts = await asyncio.gather(*(battery.run(supervisor, cage, chosen) for cage, chosen in shares))
+    return [(cage, verdict) for (cage, _), found in zip(shares, verdicts, strict=True) for verdict in found]
+
+
+def _default(site: Site) -> Named:
+    """Two cages that differ in what decides most: whether a tool may start processes."""
+    command = (python(), "-I", "-S", "-c")
+    strict = Profile("one process", command, str(site.root), limits=_LIMITS)
+    many = dataclasses.replace(strict, name="any processes", processes="any")
+    return [(profile, (profile.name,)) for profile in (strict, many)]
+
+
+def _of_policy(options: argparse.Namespace) -> tuple[Named, str]:
+    """The policy's distinct cages and its floor: what would not be served is not attacked either."""
     from runner import config
     from runner.catalog.from_policy import from_policy
     from runner.cli.options import flags
     from sandbox.root import open_root
 
     policy = config.read(flags(options)).policy
-    return group(from_policy(policy, open_root(policy.root, policy.root_at))[1])
+    return group(from_policy(policy, open_root(policy.root, policy.root_at))[1]), policy.floor
+
+
+def _planned(here: Host, profiles: Named, floor: str) -> list[Cage]:
+    from runner.prepare import compiled_filters
+    from sandbox import planning
+
+    compiled = compiled_filters()
+    return [
+        planned(f"cage-{number}", names, profile, planning.make(profile, here, compiled, floor))
+        for number, (profile, names) in enumerate(profiles, 1)
+    ]
 
 
 def _list(cases: tuple[Case, ...], *, as_json: bool) -> None:
@@ -137,19 +163,18 @@ def _document(found: Found, totals: Counter[str]) -> dict[str, object]:
             "group": verdict.case.group,
             "result": verdict.result,
             "why": verdict.why,
+            "rung": cage.rung,
             "sentence": verdict.case.sentence,
             "cage": {"name": cage.name, "tools": cage.stands_for},
         }
         for cage, verdict in found
     ]
-    return {
-        "cases": cases,
-        "totals": {result: totals[result] for result in RESULTS},
-        "rung": "namespaces",
-    }
+    return {"cases": cases, "totals": {result: totals[result] for result in RESULTS}}
 
 
 def _table(found: Found, totals: Counter[str]) -> None:
+    if sys.stdout.isatty():
+        print("\x1b[K", end="")
     heading: tuple[str, str] = ("", "")
     for cage, verdict in found:
         if cage.name != heading[0]:

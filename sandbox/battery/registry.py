@@ -18,16 +18,17 @@ from sandbox.battery import (
 from sandbox.battery.case import Case
 from sandbox.errors import Refused
 
-CASES: tuple[Case, ...] = (
-    *files_read.CASES,
-    *files_write.CASES,
-    *network.CASES,
-    *kernel.CASES,
-    *processes.CASES,
-    *resources.CASES,
-    *information.CASES,
-    *terminal.CASES,
+_MODULES = (
+    files_read,
+    files_write,
+    network,
+    kernel,
+    processes,
+    resources,
+    information,
+    terminal,
 )
+CASES: tuple[Case, ...] = tuple(case for module in _MODULES for case in module.CASES)
 
 
 class UnknownCase(Refused):

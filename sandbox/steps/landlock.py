@@ -7,12 +7,15 @@ Does not: hide names and metadata (the mounts do), stop system calls (seccomp do
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import stat
 from dataclasses import dataclass
 
 from sandbox import abi, syscalls
 
 MINIMUM_ABI = 3
+SIGNALS_SINCE = abi.LANDLOCK_SCOPE_SINCE
 _READ = abi.FS_READ_FILE | abi.FS_READ_DIR
 _WRITE = (
     _READ
@@ -46,16 +49,32 @@ def handled(version: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Landlock:
-    """Paths as the tool sees them. `execute` names files or folders whose programs may be started."""
+    """Paths as the tool sees them.
+
+    version  ABI; 0 on a host without Landlock, whose rung says so.
+    execute  files or folders whose programs may be started.
+    known    (path, st_dev, st_ino) of lent folders, where no mount has compared them already.
+    """
 
     version: int
     read: tuple[str, ...]
     write: tuple[str, ...]
     devices: tuple[str, ...]
     execute: tuple[str, ...]
+    known: tuple[tuple[str, int, int], ...] = ()
+
+    def moved(self, scratch: str) -> Landlock:
+        """The same with the temporary folder at `scratch`, which is known only when the call is prepared."""
+        return dataclasses.replace(self, write=(scratch,))
+
+    def around(self, *more: str) -> Landlock:
+        """A domain for the keeper, in which the tool's own is nested: it reads `more` as well."""
+        return dataclasses.replace(self, read=(*self.read, *more))
 
     def apply(self) -> dict[str, object]:
         """Restrict this process for good. A path that does not exist in the cage is an error: the plan was wrong."""
+        if self.version == 0:
+            return {"landlock": {"abi": 0}}
         filesystem, network, scope = handled(self.version)
         ruleset = syscalls.landlock_ruleset(filesystem, network, scope)
         try:
@@ -73,9 +92,15 @@ class Landlock:
         return {"landlock": {"abi": self.version, "fs": filesystem, "net": network, "scope": scope}}
 
     def _allow(self, ruleset: int, path: str, access: int) -> None:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        known = next((item[1:] for item in self.known if item[0] == path), None)
+        # a lent folder is the one that was there at start-up, and no link has taken its place
+        resolve = 0 if known is None else abi.RESOLVE_NO_SYMLINKS
+        descriptor = syscalls.openat2(abi.AT_FDCWD, os.fsencode(path), os.O_PATH, resolve)
         try:
-            if not os.path.isdir(path):
+            found = os.fstat(descriptor)
+            if known is not None and known != (found.st_dev, found.st_ino):
+                raise PermissionError(1, f"{path} is not what was there at start-up")
+            if not stat.S_ISDIR(found.st_mode):
                 access &= _FILE_ONLY
             syscalls.landlock_allow_path(ruleset, access, descriptor)
         finally:

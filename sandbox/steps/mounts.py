@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sandbox import abi, syscalls
-from sandbox.steps.identity import INSIDE
 
 _PLACES_FOR_STAGING = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 - only a mount point, never a file
 _COMMON = abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NODEV
@@ -24,7 +24,8 @@ MOUNTED = (
     "temp",
     "proc",
 )  # kinds that are mounts, which are looked at from inside afterwards
-_PROC_OPTIONS = ((b"subset", b"pid"), (b"hidepid", b"ptraceable"))
+PROC_OPTIONS = ((b"subset", b"pid"), (b"hidepid", b"ptraceable"))
+UID = "{uid}"  # in the text of a file: the worker's user, as it is called inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,10 @@ class Mounts:
     mounts: tuple[Mount, ...]
     hostname: str = "toolcage"
 
-    def apply(self, trees: dict[str, int]) -> dict[str, object]:
+    def apply(self, trees: dict[str, int], host_proc: int) -> dict[str, object]:
         """Build it and move in. `trees` holds detached trees by target that the launcher made; others are opened here.
 
+        `host_proc`: descriptor of the host's /proc, to look at the own mounts where there is no /proc inside.
         Raises OSError; the message names the mount that failed.
         """
         syscalls.set_hostname(self.hostname.encode())
@@ -77,7 +79,7 @@ class Mounts:
         syscalls.pivot_here()
         os.chdir("/")
         os.close(staging)
-        _check_propagation()
+        _check_propagation(host_proc)
         checked = 0
         for mount in self.mounts:
             with _named(mount):
@@ -97,10 +99,15 @@ class Mounts:
         raise FileNotFoundError(2, f"no folder to mount on: none of {', '.join(_PLACES_FOR_STAGING)}")
 
 
+def new_proc(options: tuple[tuple[bytes, bytes], ...]) -> int:
+    """A detached proc of this pid namespace. EPERM where the host's own /proc is covered in places (containers)."""
+    attributes = _COMMON | abi.MOUNT_ATTR_NOEXEC | abi.MOUNT_ATTR_RDONLY
+    return syscalls.new_filesystem(b"proc", options, attributes)
+
+
 def private_proc() -> int:
     """A proc of this pid namespace for the keeper's own sampling: never attached, so the tool cannot name it."""
-    attributes = _COMMON | abi.MOUNT_ATTR_NOEXEC | abi.MOUNT_ATTR_RDONLY
-    mount = syscalls.new_filesystem(b"proc", ((b"subset", b"pid"),), attributes)
+    mount = new_proc(((b"subset", b"pid"),))
     try:
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=mount)
     finally:
@@ -131,7 +138,8 @@ def clone_tree(mount: Mount, held: int = -1, userns: int = -1) -> int:
 
 def _attributes(mount: Mount) -> int:
     if mount.kind == "device":
-        return abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NOEXEC
+        # read-only keeps times and modes of the node, which is the host's; the device itself can be written
+        return abi.MOUNT_ATTR_NOSUID | abi.MOUNT_ATTR_NOEXEC | abi.MOUNT_ATTR_RDONLY
     return _COMMON | abi.MOUNT_ATTR_RDONLY | (0 if mount.execute else abi.MOUNT_ATTR_NOEXEC)
 
 
@@ -142,7 +150,7 @@ def _build(mount: Mount, detached: dict[str, int]) -> None:
     match mount.kind:
         case "tree" | "device":
             tree = detached.pop(mount.target)
-            _place(place, folder=os.path.isdir(f"/proc/self/fd/{tree}"))
+            _place(place, folder=stat.S_ISDIR(os.fstat(tree).st_mode))
             syscalls.move_mount(tree, abi.AT_FDCWD, os.fsencode(place))
             os.close(tree)
         case "temp":
@@ -150,14 +158,13 @@ def _build(mount: Mount, detached: dict[str, int]) -> None:
             _attach_temp(place, mount.size)
         case "proc":
             _place(place, folder=True)
-            attributes = _COMMON | abi.MOUNT_ATTR_NOEXEC | abi.MOUNT_ATTR_RDONLY
-            tree = syscalls.new_filesystem(b"proc", _PROC_OPTIONS, attributes)
+            tree = new_proc(PROC_OPTIONS)
             syscalls.move_mount(tree, abi.AT_FDCWD, os.fsencode(place))
             os.close(tree)
         case "file":
             with open(place, "w", encoding="utf-8") as file:
                 os.fchmod(file.fileno(), 0o644)
-                file.write(mount.text)
+                file.write(mount.text.replace(UID, str(os.getuid())))
         case "link":
             if not os.path.lexists(place):
                 os.symlink(mount.text, place)
@@ -168,7 +175,7 @@ def _build(mount: Mount, detached: dict[str, int]) -> None:
 
 
 def _attach_temp(place: str, size: int) -> None:
-    owner = str(INSIDE).encode()
+    owner = str(os.getuid()).encode()
     options = (
         (b"size", str(size).encode()),
         (b"nr_inodes", b"16384"),
@@ -192,9 +199,9 @@ def _place(place: str, *, folder: bool) -> None:
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
 
-def _check_propagation() -> None:
+def _check_propagation(host_proc: int) -> None:
     """No mount may belong to a peer group of the host: optional fields of mountinfo, proc_pid_mountinfo(5)."""
-    descriptor = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=host_proc)
     try:
         text = b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
     finally:
@@ -216,7 +223,7 @@ def _verify(mount: Mount) -> int:
     wanted = os.ST_NOSUID
     if mount.kind != "device":
         wanted |= os.ST_NODEV
-    if mount.kind in ("tree", "proc"):
+    if mount.kind in ("tree", "proc", "device"):
         wanted |= os.ST_RDONLY
     if mount.kind == "temp" or (mount.kind == "tree" and not mount.execute):
         wanted |= os.ST_NOEXEC

@@ -143,8 +143,9 @@ def _second_call(server: Server, tool: str) -> float:
 @contextmanager
 def _staging(profile: Profile) -> Iterator[Callable[[], float]]:
     """A call in this process for which a worker waits, as in `toolcage serve` after the first call."""
-    supervisor = Supervisor(spawn.launcher(), spare=1)
-    supervisor.register([planning.make(profile, host.probe(), compiled_filters())])
+    launcher = spawn.launcher()
+    supervisor = Supervisor(launcher, spare=1)
+    supervisor.register([planning.make(profile, host.probe(launcher), compiled_filters())])
     with asyncio.Runner() as runner:
         runner.run(_attached(supervisor))
 

@@ -115,9 +115,9 @@ def report(document):
 
 BEFORE = """
 original = lockdown.lock
-def lock(program):
+def lock(program, landlock):
     report(attempts())
-    original(program)
+    original(program, landlock=landlock)
 lockdown.lock = lock
 """
 

@@ -5,7 +5,9 @@ Every message that is read is one line of JSON, and one that a schema of the rev
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import select
@@ -28,6 +30,14 @@ REPO = Path(__file__).resolve().parents[2]
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
+@functools.cache
+def runtime_dir() -> str:
+    """Where the servers of this run count their calls: not together with other servers of the same user."""
+    folder = tempfile.TemporaryDirectory(prefix="tc-run-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 class Server:
     """One server process. stderr goes to a file unless a descriptor is given; the environment is `ENVIRONMENT` + env."""
 
@@ -48,7 +58,12 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=self._errors if stderr is None else stderr,
             cwd=REPO,
-            env={"PATH": SYSTEM_PATH, "HOME": "/nonexistent", **(env or {})},
+            env={
+                "PATH": SYSTEM_PATH,
+                "HOME": "/nonexistent",
+                "TOOLCAGE_RUNTIME_DIR": runtime_dir(),
+                **(env or {}),
+            },
             bufsize=0,
         )
         assert self.process.stdin is not None

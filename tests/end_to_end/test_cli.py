@@ -169,6 +169,31 @@ def test_call_masks_secrets(policy: str, place: Path) -> None:
     assert "winter" not in done.stdout + done.stderr
 
 
+def test_call_that_explains_denials(place: Path) -> None:
+    code = "import os, _socket\nfor use in (lambda: _socket.socket(1, 1), os.fork, lambda: open(os.path.join('..', 'outside.txt'))):\n try: use()\n except OSError as e: print(e.errno)"
+    policy = str(write_policy(place, {"tries": python(code)}))
+    asked, usual = toolcage("call", "--explain-denials", policy, "tries"), toolcage("call", policy, "tries")
+    outside = str(place / "outside.txt")
+    document, before = printed(asked, 0), printed(usual, 0)
+    assert document["text"] == before["text"]
+    assert document["text"].split()[-3:] == ["1", "1", "2"]
+    calls = {one["call"]: (one["count"], one["allowed_by"]) for one in document["denials"]["calls"]}
+    assert calls["socket"] == (1, None)
+    assert calls["clone"][1].startswith('processes = "any"')
+    refused_file = next(one for one in document["denials"]["files"] if one["path"] == outside)
+    assert (refused_file["why"], refused_file["on_host"]) == ("missing", True)
+    line = f"read {outside}: does not exist inside; read_only_paths = [{json.dumps(outside)}]"
+    assert any(text.endswith(line) for text in asked.stderr.splitlines())
+    assert "system call socket: no policy can allow this call" in asked.stderr
+    assert "hide what it tries, and forge it" in asked.stderr
+    assert ("denials" in before, usual.stderr) == (False, "")
+    allowed = python(code, processes="any", read_only_paths=[outside])
+    policy = str(write_policy(place, {"tries": allowed}))
+    after = printed(toolcage("call", "--explain-denials", policy, "tries"), 0)
+    assert [one["call"] for one in after["denials"]["calls"]] == ["socket"]  # the other two lines were true
+    assert outside not in [one["path"] for one in after["denials"]["files"]]
+
+
 def test_call_of_a_catalogs_tool(place: Path) -> None:
     document = {"catalog": "own", "schema_version": 1, "commands": [
         {"name": "show", "tags": ["read_only"], "json": "--json", "flags": [{"name": "--json", "type": "flag"}]}]}  # fmt: skip
@@ -224,11 +249,12 @@ def test_explain_starts_nothing(place: Path) -> None:
 def test_doctor() -> None:
     done = toolcage("doctor")
     assert done.returncode == 0, done.stdout
-    assert "All layers are available" in done.stdout
+    assert "are served here" in done.stdout
     report = printed(toolcage("doctor", "--json"), 0)
     assert report["ok"] is True
     states = {layer["layer"]: layer["state"] for layer in report["layers"]}
-    assert set(states.values()) == {"available"}
+    assert {state for layer, state in states.items() if layer != "cgroup"} == {"available"}
+    assert report["rung"] in ("full", "cgroup-v1", "namespaces")
     assert {"seccomp", "landlock", "namespaces", "mounts", "identity", "keyring", "limits"} <= set(states)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from runner.prepare import compiled_filters
 from sandbox import host, planning, spawn
+from sandbox.ladder import DEFAULT_FLOOR
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Limits, Outcome, Profile
 
@@ -25,10 +26,11 @@ LIMITS = Limits(wall_seconds=10, cpu_seconds=5, memory_mb=256, processes=32)
 class Cage:
     """A launcher with some plans, and a loop to call them in."""
 
-    def __init__(self, profiles: list[Profile]) -> None:
-        found, filters = host.probe(), compiled_filters()
-        self.plans = {profile.name: planning.make(profile, found, filters) for profile in profiles}
-        self.supervisor = Supervisor(spawn.launcher())
+    def __init__(self, profiles: list[Profile], floor: str = DEFAULT_FLOOR) -> None:
+        launcher = spawn.launcher()
+        self.host, filters = host.probe(launcher), compiled_filters()
+        self.plans = {profile.name: planning.make(profile, self.host, filters, floor) for profile in profiles}
+        self.supervisor = Supervisor(launcher)
         self.supervisor.register(self.plans.values())
         self._runner = asyncio.Runner()
         self._runner.run(self._attach())
@@ -52,10 +54,16 @@ class Cage:
 
 
 @contextmanager
-def cage(root: Path, *profiles: Profile, limits: Limits = LIMITS, processes: str = "none") -> Iterator[Cage]:
+def cage(
+    root: Path,
+    *profiles: Profile,
+    limits: Limits = LIMITS,
+    processes: str = "none",
+    floor: str = DEFAULT_FLOOR,
+) -> Iterator[Cage]:
     """A cage with the plan "python" (isolated system Python, `-c CODE` follows) and the given ones."""
     python = Profile("python", (PYTHON, "-I", "-S", "-c"), str(root), limits=limits, processes=processes)
-    made = Cage([python, *profiles])
+    made = Cage([python, *profiles], floor)
     try:
         yield made
     finally:

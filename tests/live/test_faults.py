@@ -25,7 +25,7 @@ CODE = errno.EIO  # none of these calls fails with it by itself, and nothing is 
 ENDLESS = 2000
 START = "import sys; sys.path.append(sys.argv[1]); from tests.live.faults import main; main(int(sys.argv[2]), {path!r})"
 STEPS = {
-    "launcher": {"mounts", "namespaces", "identity"},
+    "launcher": {"mounts", "namespaces", "identity", "cgroup"},
     "keeper": {
         "descriptors",
         "identity",
@@ -33,10 +33,11 @@ STEPS = {
         "keyring",
         "privileges",
         "tool",
+        "cgroup",
         "keeper_seccomp",
         "go",
     },
-    "tool": {"descriptors", "limits", "landlock", "seccomp", "go", "cwd", "exec"},
+    "tool": {"cgroup", "descriptors", "limits", "landlock", "seccomp", "go", "cwd", "exec"},
 }
 
 
@@ -191,7 +192,6 @@ def test_a_launcher_that_fails_at_its_start_is_refused(place: Path, tmp_path: Pa
     path = page(tmp_path)
     fault = Fault(path)
     profile = Profile("sh", ("/bin/sh", "-c"), str(place / "root"), limits=LIMITS)
-    plan = planning.make(profile, host.probe(), compiled_filters())
     before = len(os.listdir("/proc/self/fd"))
     for n in range(1, ENDLESS):
         fault.set("start", n, CODE)
@@ -200,7 +200,7 @@ def test_a_launcher_that_fails_at_its_start_is_refused(place: Path, tmp_path: Pa
             started = spawn.launcher()
         supervisor = Supervisor(started)
         try:
-            supervisor.register([plan])
+            supervisor.register([planning.make(profile, host.probe(started), compiled_filters())])
         except HostRefused:
             assert fault.met
         else:

@@ -35,6 +35,12 @@ TOOLS = {
     "out_of_memory processes": (
         "import os, time\nfor _ in range(2): os.fork()\nheld = bytearray(os.urandom(1 << 10)) * (30 << 10)\ntime.sleep(60)"
     ),
+    "out_of_memory hidden": (  # the first thread ends, and /proc/PID shows no memory any more
+        "import ctypes, platform, threading, time\ndef eat():\n held = []\n time.sleep(.2)\n"
+        " while True: held.append(bytearray(1 << 20)); time.sleep(.001)\n"
+        "threading.Thread(target=eat).start()\n"
+        "ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)"
+    ),
     "too_many_processes": "import os, time\nwhile True:\n try: pid = os.fork()\n except OSError: pid = 1\n if pid == 0: time.sleep(60)",
     "too_many_processes bomb": "import os\nwhile True:\n try: os.fork()\n except OSError: pass",
     "too_many_processes threads": (

@@ -25,10 +25,11 @@ class Staged:
 
     def __init__(self, root: Path) -> None:
         self.runner = asyncio.Runner()
-        self.supervisor = Supervisor(spawn.launcher(), spare=2)
+        launcher = spawn.launcher()
+        self.supervisor = Supervisor(launcher, spare=2)
         profiles = [Profile(name, (PYTHON, "-I", "-S", "-c"), str(root), limits=LIMITS) for name in PLANS]
-        filters = compiled_filters()
-        self.supervisor.register([planning.make(profile, host.probe(), filters) for profile in profiles])
+        found, filters = host.probe(launcher), compiled_filters()
+        self.supervisor.register([planning.make(profile, found, filters) for profile in profiles])
         self.runner.run(self._attach())
 
     async def _attach(self) -> None:

@@ -38,7 +38,7 @@ def all_of_them():
 
 launcher = spawn.launcher()
 all_of_them()
-lockdown.lock(lockdown.program())
+lockdown.lock(lockdown.program(), landlock=True)
 print("locked")
 all_of_them()
 tries("execve", lambda: os.execv("/bin/true", ["true"]))

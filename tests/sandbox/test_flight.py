@@ -16,13 +16,15 @@ from runner.prepare import compiled_filters
 from sandbox import attest, flight, host, planning, wire
 from sandbox.errors import WireError
 from sandbox.plan import Plan
+from sandbox.steps.identity import NAMESPACE_KINDS
+from sandbox.steps.keyring import FRESH
 from sandbox.types import Call, Outcome, Profile
 
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     root = str(tmp_path_factory.mktemp("root").resolve())
-    return planning.make(Profile("t", ("/bin/true",), root), host.probe(), compiled_filters())
+    return planning.make(Profile("t", ("/bin/true",), root), host.here(), compiled_filters())
 
 
 def facts(plan: Plan) -> dict[str, object]:
@@ -36,6 +38,9 @@ def facts(plan: Plan) -> dict[str, object]:
         "landlock": {"abi": expected["landlock_abi"]},
         "seccomp": {"sha256": expected["seccomp"]},
         "mounts": expected["mounts"],
+        "cgroup": {"version": expected["cgroup"]},
+        "keyring": FRESH,
+        "namespaces": dict.fromkeys(NAMESPACE_KINDS, 1),
     }
 
 
@@ -68,7 +73,7 @@ Worker = Callable[[flight.Flight, Plan, int, int], None]
 
 def fly(plan: Plan, monkeypatch: pytest.MonkeyPatch, worker: Worker) -> tuple[Outcome, int]:
     """Play `worker(flight, plan, go, report)` against a real flight. Returns the outcome and how often it asked to kill."""
-    monkeypatch.setattr(attest, "look", lambda _keeper: ("", True))  # there is no process to look at
+    monkeypatch.setattr(attest, "look", lambda _keeper, _plan: ("", True))  # there is no process to look at
     kills = []
 
     async def play() -> Outcome:
@@ -197,6 +202,8 @@ def test_before_the_go_nothing_can_have_happened(
     [
         {"uid": 0}, {"kernel_uid": 0}, {"kernel_uid": None}, {"capabilities": 1}, {"no_new_privs": False}, {"mounts": 1},
         {"landlock": {"abi": 1}}, {"landlock": None}, {"seccomp": {"sha256": "0"}}, {"seccomp": None},
+        {"cgroup": {"version": "other"}}, {"keyring": "old"}, {"namespaces": None},
+        {"namespaces": dict.fromkeys(NAMESPACE_KINDS, 1) | {"net": os.stat("/proc/self/ns/net").st_ino}},
     ],
 )  # fmt: skip
 def test_a_wrong_attestation_never_gets_its_go(
