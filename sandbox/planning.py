@@ -87,20 +87,18 @@ def make(profile: Profile, host: Host, compiled: Filters, floor: str = DEFAULT_F
         mounts=Mounts(mounts),
         keyring=Keyring(required=apart),
         privileges=Privileges(host.last_capability, bounding=apart or host.base > 0),
-        resources=ResourceLimits.build(
-            # a file of the host's disk may not grow beyond the whole budget between two looks
-            profile.limits
-            if apart
-            else dataclasses.replace(
-                profile.limits, file_mb=min(profile.limits.file_mb, profile.limits.tmp_mb)
-            ),
-            shared=not apart and host.base == 0,
-            grouped=host.cgroup != "none",
-        ),
+        resources=_resources(profile, host),
         landlock=_landlock(profile, host, found, mounts),
         seccomp=_program(program),
         keeper_seccomp=_program(compiled.keeper),
     )
+
+
+def _resources(profile: Profile, host: Host) -> ResourceLimits:
+    apart, limits = host.namespaces != "none", profile.limits
+    if not apart:  # a file of the host's disk may not grow beyond the whole budget between two looks
+        limits = dataclasses.replace(limits, file_mb=min(limits.file_mb, limits.tmp_mb))
+    return ResourceLimits.build(limits, shared=not apart and host.base == 0, grouped=host.cgroup != "none")
 
 
 def reporting(plan: Plan, compiled: Filters, keeper: bytes) -> Plan:

@@ -40,6 +40,9 @@ REFUSED = {
 }
 # hole -> (cases that run, those of them that see it)
 SEEN: dict[str, tuple[str, set[str]]] = {
+    "namespace net, unsaid": ("network,kernel", {"KE-01-in-net", "NE-01-send", "NE-06-behind", "NE-06-list"}),
+    "namespace ipc, unsaid": ("kernel", {"KE-01-in-ipc"}),
+    "namespace cgroup, unsaid": ("kernel", {"KE-01-in-cgroup"}),
     "descriptors of the tool": ("files_read", {"FR-08"}),
     "signals": ("processes", {"PS-02"}),
     "session": ("processes", {"PS-01-group"}),

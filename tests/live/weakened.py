@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from sandbox import abi, launcher, probing, slots, syscalls, tool
-from sandbox.steps import descriptors, landlock, mounts
+from sandbox import abi, launcher, probing, slots, syscalls, tool, worker
+from sandbox.steps import descriptors, identity, landlock, mounts
 from sandbox.steps.cgroup import Cgroup
 from sandbox.steps.keyring import Keyring
 from sandbox.steps.landlock import Landlock
@@ -162,6 +162,8 @@ def _no_landlock(self: Landlock) -> dict[str, object]:
     return {"landlock": {"abi": self.version}}
 
 
+# A keeper that tells of namespaces which nobody else has.
+_said_namespaces = _replace(worker, namespaces=lambda _proc: dict.fromkeys(identity.NAMESPACE_KINDS, 1))
 _FLAGS = {
     "ro": abi.MOUNT_ATTR_RDONLY, "nosuid": abi.MOUNT_ATTR_NOSUID, "nodev": abi.MOUNT_ATTR_NODEV,
     "noexec": abi.MOUNT_ATTR_NOEXEC,
@@ -172,6 +174,10 @@ _NAMESPACES = {
 }  # fmt: skip
 HOLES: dict[str, Hole] = {
     **{f"namespace {name}": _without_namespace(flag) for name, flag in _NAMESPACES.items()},
+    **{
+        f"namespace {name}, unsaid": _both(_without_namespace(_NAMESPACES[name]), _said_namespaces)
+        for name in ("net", "ipc", "cgroup")
+    },
     "descriptors of the keeper": _replace(descriptors, close_all_but=lambda _keep: None),
     "descriptors of the tool": _leak,
     "signals": _replace(descriptors, reset_signals=lambda: None),
