@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from policies import check, locate, place, preset, programs
+from policies import check, locate, place, preset, programs, redact
 from policies.errors import BadKeyError, PolicyRefused, did_you_mean, join
 from policies.model import Cage, CatalogTable, Document, LimitsTable, ToolTable
 from policies.policy import CagePolicy, CatalogPolicy, Policy, ToolPolicy
@@ -84,6 +84,7 @@ def _resolve(document: Document, file: str, override: str | None, environment: M
         limits=setting.limits,
         redact_env=document.redact.env,
         redact_files=place.secret_files(document.redact.files, folder, environment.get("HOME")),
+        redact_rules=redact.rules(document.redact.rules),
         presets=document.presets,
         tools=tools,
         catalogs=catalogs,

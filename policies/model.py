@@ -19,6 +19,10 @@ EnvName = Annotated[str, Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_]{0,63}\Z")]
 Word = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"\A[^\x00]*\Z")]
 ExitCode = Annotated[int, Meta(ge=1, le=255)]
 HostPath = Annotated[str, Meta(min_length=1, max_length=MAX_PATH, pattern=r"\A[^\x00]*\Z")]
+RedactCharacters = Literal[
+    "letters-digits", "letters-digits-_", "letters-digits-_-", "letters-digits-_-.", "base64", "hex", "digits",
+    "upper-digits", "lower-digits"
+]  # fmt: skip
 Programs = Literal["none", "any"] | tuple[Word, ...]
 
 
@@ -100,6 +104,36 @@ class ServerTable(Table, frozen=True, kw_only=True):
     ] = None
 
 
+class RedactRule(Table, frozen=True, kw_only=True):
+    """One format of secrets of your own. It needs `prefix` or `words`; there are no regular expressions."""
+
+    kind: Annotated[
+        str,
+        doc("Word in the placeholder and in the counts.", '"acme-token"'),
+        Meta(pattern=r"\A[a-z][a-z0-9-]{1,39}\Z"),
+    ]
+    prefix: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"\A[!-~]{2,64}\Z")], ...],
+        doc("How such a secret begins; upper and lower case count.", '["acme_live_"]'),
+        Meta(max_length=16),
+    ] = ()
+    words: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{3,40}\Z")], ...],
+        doc(
+            "With a prefix: words of which one must stand in front of it. Without: words after which such a secret stands.",
+            '["acme"]',
+        ),
+        Meta(max_length=16),
+    ] = ()
+    characters: Annotated[RedactCharacters, doc("What it is made of, after the prefix.", '"hex"')] = (
+        "letters-digits-_"
+    )
+    min_length: Annotated[int, doc("Fewest characters after the prefix.", "24"), Meta(ge=6, le=4096)] = 16
+    max_length: Annotated[
+        int, doc("Most characters after the prefix; 0 is any number.", "40"), Meta(ge=0, le=4096)
+    ] = 0
+
+
 class RedactTable(Table, frozen=True, kw_only=True):
     """Secrets that must not reach a client, besides those recognised by their form."""
 
@@ -111,6 +145,11 @@ class RedactTable(Table, frozen=True, kw_only=True):
     files: Annotated[
         tuple[HostPath, ...],
         doc("Files whose content is secret; relative to the policy file.", '["secrets/token"]'),
+        Meta(max_length=100),
+    ] = ()
+    rules: Annotated[
+        tuple[RedactRule, ...],
+        doc("Formats of secrets of your own.", '[{ kind = "acme-token", prefix = ["acme_"] }]'),
         Meta(max_length=100),
     ] = ()
 
@@ -150,7 +189,7 @@ class Cage(Table, frozen=True, kw_only=True):
     ] = ()
     redact_exempt: Annotated[
         tuple[Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9_-]{0,63}\Z")], ...],
-        doc("Redaction rules not applied to its output.", '["high_entropy"]'),
+        doc("Kinds of secrets, or names of values, that stay in its output.", '["jwt"]'),
         Meta(max_length=64),
     ] = ()
 

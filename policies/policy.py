@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from policies.model import RedactRule
 from policies.params import AnyParam, GroupTable
 from sandbox.types import Limits
 
@@ -69,6 +70,7 @@ class Policy:
     limits: Limits
     redact_env: tuple[str, ...]
     redact_files: tuple[str, ...]
+    redact_rules: tuple[RedactRule, ...] = ()
     presets: tuple[str, ...]
     tools: tuple[ToolPolicy, ...]
     catalogs: tuple[CatalogPolicy, ...]

@@ -65,6 +65,7 @@ _TABLES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`[server]`", model.ServerTable),
     ("`[limits]`, also `limits` of a tool or catalog", model.LimitsTable),
     ("`[redact]`", model.RedactTable),
+    ("`[[redact.rules]]`", model.RedactRule),
     ("`[tools.NAME]`", model.ToolTable),
     ("`[[tools.NAME.groups]]`", params.GroupTable),
     ('`params.NAME`, `type = "string"`', params.StringParam),

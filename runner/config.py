@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from policies.load import load
 from policies.policy import Policy
@@ -12,6 +14,9 @@ from runner.flags import Flags
 from runner.redaction import values
 from runner.redaction.values import SecretValue
 from sandbox.errors import Refused
+
+if TYPE_CHECKING:
+    from runner.redaction.rule import Rule
 
 _OUTPUT_BYTES = (1024, 8_388_608)
 _CALLS = (1, 600)
@@ -24,16 +29,23 @@ class UsageRefused(Refused):
 
 
 @dataclass(frozen=True, slots=True)
+class Secrets:
+    """What redaction has to know. `unmasked`: names of secrets too short to be masked."""
+
+    values: tuple[SecretValue, ...]
+    unmasked: tuple[str, ...]
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that was decided before anything runs.
 
-    unmasked     names of secrets too short to be masked.
     runtime_dir  the value of TOOLCAGE_RUNTIME_DIR: a folder for what servers share while they run (runner.places).
     """
 
     policy: Policy
-    secrets: tuple[SecretValue, ...]
-    unmasked: tuple[str, ...]
+    secrets: Secrets
     log_json: str | None = None
     runtime_dir: str | None = None
 
@@ -51,10 +63,26 @@ def read(flags: Flags) -> Config:
             "--max-calls-per-minute", flags.max_calls_per_minute, policy.max_calls_per_minute, _CALLS
         ),
     )
-    found = values.from_environment(policy.redact_env, environment)
-    found += values.from_files(policy.redact_files)
     runtime_dir = _folder(environment.get("TOOLCAGE_RUNTIME_DIR", ""))
-    return Config(policy, found, values.too_short(found), flags.log_json, runtime_dir)
+    return Config(policy, _secrets(policy, environment), flags.log_json, runtime_dir)
+
+
+def secrets(flags: Flags | None) -> Secrets:
+    """What `toolcage redact` looks for: of a policy, or without one the environment's usual names. Raises Refused."""
+    return _secrets(None, dict(os.environ)) if flags is None else read(flags).secrets
+
+
+def _secrets(policy: Policy | None, environment: Mapping[str, str]) -> Secrets:
+    found = values.from_environment(policy.redact_env if policy else (), environment)
+    if policy is None:
+        return Secrets(found, values.too_short(found))
+    found += values.from_files(policy.redact_files)
+    own: tuple[Rule, ...] = ()
+    if policy.redact_rules:  # most policies have none, and a client waits for the start
+        from runner.redaction import custom
+
+        own = custom.rules(policy.redact_rules)
+    return Secrets(found, values.too_short(found), own)
 
 
 def _folder(value: str) -> str | None:

@@ -118,12 +118,13 @@ class _Server:
             from runner.redaction.engine import Redactor
 
             policy = self._settings.policy
-            for name in self._settings.unmasked:
+            for name in self._settings.secrets.unmasked:
                 self._stderr.line(
                     f"toolcage: the value of {name} cannot be masked in results (too short, or an ordinary word)"
                 )
             log = CallLog(self._stderr.line, self._json_log, policy.digest)
-            redactor = Redactor(self._settings.secrets)
+            secrets = self._settings.secrets
+            redactor = Redactor(secrets.values, rules=secrets.rules)
             admission = Admission.of(
                 policy, self._prepared.plans, self._settings.runtime_dir, self._stderr.line
             )

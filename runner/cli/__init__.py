@@ -12,7 +12,7 @@ from runner import __version__
 from runner.visible import visible
 from sandbox.errors import Refused
 
-VERBS = ("serve", "call", "explain", "doctor", "verify", "demo")
+VERBS = ("serve", "call", "explain", "doctor", "verify", "redact", "demo")
 _EPILOG = """\
 examples:
   toolcage serve policy.toml --root ~/src/project     what an MCP client starts
@@ -20,6 +20,7 @@ examples:
   toolcage explain policy.toml git_log                what its cage would be, runs nothing
   toolcage doctor                                     what this host can enforce
   toolcage verify policy.toml                         attack the cages of its tools
+  toolcage redact < build.log                         take secrets out of text
   toolcage demo                                       see it work
 
 exit codes: 0 ok, 1 findings, 2 error. The manual is docs/ in the source, the policy reference docs/policy.md.

@@ -84,7 +84,7 @@ async def _call(
         )
     arguments = _arguments(options, tool.definition()["inputSchema"])
     outcome = await supervisor.run(tool.call(arguments, prepared.root))
-    redactor = Redactor(settings.secrets)
+    redactor = Redactor(settings.secrets.values, rules=settings.secrets.rules)
     result = results.to_result(tool, outcome, redactor, Outputs(), settings.policy)
     document = {"tool": tool.name, "is_error": result.is_error, "text": result.text}
     if result.structured is not None:

@@ -5,16 +5,18 @@ Runs in the front; pure. Iterative, with a bound on depth and on nodes. Never ch
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from runner.redaction.keys import Level, level, worth_hiding
+from runner.redaction.keys import MAX_NAME, Level, level
+from runner.redaction.worth import worth_hiding
 
 MAX_DEPTH = 64
 MAX_NODES = 200_000
 Slot = tuple["dict[str, object] | list[object]", "str | int"]
 
-_NAMES = ("name", "key", "Name", "Key", "variable", "field")
-_VALUES = ("value", "Value", "val")
+_NAMES = ("name", "key", "Name", "Key", "variable", "field", "ParameterKey", "header", "env")
+_VALUES = ("value", "Value", "val", "ParameterValue", "default", "content")
 
 
 class DocumentTooDeep(Exception):
@@ -62,6 +64,72 @@ def _free(entry: dict[str, object], name: str) -> str:
     return f"{name}#{number}"
 
 
+def listed(document: object, skip: frozenset[str]) -> list[str] | None:
+    """All strings and keys of `document`, when no value in it stands under a secret name; else None: see `flatten`.
+
+    The fast way for the usual document: nothing is copied. Raises DocumentTooDeep, TypeError.
+    """
+    strings: list[str] = []
+    names = _Names(skip)
+    layer: list[object] = [document]
+    nodes = 0
+    for _ in range(MAX_DEPTH + 2):
+        if not layer:
+            return strings
+        below: list[object] = []
+        nodes += len(layer)
+        for item in layer:
+            if isinstance(item, str):
+                strings.append(item)
+            elif isinstance(item, dict | list):
+                if not names.are_plain(item):
+                    return None
+                below += _members(item, strings)
+            elif item is not None and not isinstance(item, int | float):
+                raise TypeError(f"no JSON value: {type(item).__name__}")
+        if nodes > MAX_NODES:
+            break
+        layer = below
+    raise DocumentTooDeep
+
+
+def _members(item: dict[str, object] | list[object], strings: list[str]) -> Iterable[object]:
+    """What an object or a list holds; the keys of an object go to `strings`."""
+    if isinstance(item, list):
+        return item
+    strings += item
+    return item.values()
+
+
+class _Names:
+    """Names of one document: which of them are plain is looked up once."""
+
+    def __init__(self, skip: frozenset[str]) -> None:
+        self._skip = skip
+        self._levels: dict[str, Level] = {}
+        self._plain: set[str] = set()
+
+    def are_plain(self, item: dict[str, object] | list[object]) -> bool:
+        """Whether no name in an object or in a pair of strings is a secret one."""
+        if isinstance(item, list):
+            return len(item) != 2 or not self._of_pair(item)
+        if item.keys() <= self._plain:
+            return True
+        for key in item.keys() - self._plain:
+            if _level(key, self._levels, self._skip):
+                return False
+            if key not in _VALUES:
+                self._plain.add(key)
+        return not _pair_level(item, self._levels, self._skip)
+
+    def _of_pair(self, item: list[object]) -> Level:
+        """["X-Api-Key", "…"]: a name and its value."""
+        name, value = item
+        if isinstance(name, str) and isinstance(value, str) and len(name) <= MAX_NAME:
+            return _level(name, self._levels, self._skip)
+        return ""
+
+
 def flatten(document: object, skip: frozenset[str]) -> Flat:
     """Copy and list `document`; values under secret names are replaced whole. Raises DocumentTooDeep, TypeError."""
     flat = Flat([None])
@@ -86,7 +154,17 @@ def flatten(document: object, skip: frozenset[str]) -> Flat:
         elif isinstance(item, list):
             copies: list[object] = [None] * len(item)
             container[where] = copies  # type: ignore[index]
-            work.extend((value, copies, index, depth + 1, found) for index, value in enumerate(item))
+            own = found
+            for index, value in enumerate(item):
+                if (
+                    index
+                    and isinstance(item[index - 1], str)
+                    and (len(item) == 2 or item[index - 1][:1] == "-")
+                ):
+                    name = item[index - 1][:128]
+                    own = found or _level(name, levels, skip)
+                work.append((value, copies, index, depth + 1, own))
+                own = found
         else:
             container[where] = _leaf(item, found, flat, (container, where))  # type: ignore[index]
     for entry in flat.objects:

@@ -9,27 +9,34 @@ What it promises is protection against accidental disclosure; a tool that disgui
 
 from __future__ import annotations
 
-import re
 import time
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
+from operator import itemgetter
 
-from runner.redaction.document import flatten
+from runner.redaction import encoded, shapes
+from runner.redaction.document import flatten, listed
+from runner.redaction.known import VALUE_KIND, KnownFinder
 from runner.redaction.pairs import PairFinder
+from runner.redaction.rule import Rule
+from runner.redaction.rules import TOKEN_RULES
 from runner.redaction.spans import Budget, Span
-from runner.redaction.tokens import TokenFinder, trie_pattern
-from runner.redaction.values import SecretValue, literals
-from runner.redaction.view import SEPARATOR, View
+from runner.redaction.spellings import literals
+from runner.redaction.tokens import TokenFinder
+from runner.redaction.values import SecretValue
+from runner.redaction.view import SEPARATOR, Viewer
 
-MAX_BYTES = 32 * 1024 * 1024  # about six seconds; beyond it the text is withheld
+MAX_BYTES = 32 * 1024 * 1024  # about two seconds; beyond it the text is withheld
 _BASE_SECONDS, _SECONDS_PER_BYTE = 0.5, 0.5e-6  # half a second, and half a second for each MB
 MAX_PASSES = 4  # a pass that changes nothing ends it: what was returned stays as it is when redacted again
+MAX_LAYERS = 2  # base64 in base64; whoever encodes more often hides on purpose
 WITHHELD = "withheld"  # the kind that counts a text which could not be checked
 WITHHELD_TEXT = (
     "[WITHHELD: this output could not be checked for secrets within its bounds, so it is not shown.]"
 )
-VALUE_KIND = "secret-value"
-_FEW = 60  # below this many forms, one fast find per form beats the trie
+_START = itemgetter(0)
+_FLAG_IN_LIST = SEPARATOR + b"-"
 
 Counts = dict[str, int]
 
@@ -40,20 +47,26 @@ class _Unsettled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Finders:
+    viewer: Viewer
     tokens: TokenFinder
     pairs: PairFinder
-    known: dict[bytes, tuple[bool, bool]]
-    trie: re.Pattern[bytes] | None
+    known: KnownFinder
 
 
 class Redactor:
-    """Redacts with the operator's `values`, the built-in rules, minus `exempt` kinds or key names.
+    """Redacts with the operator's `values`, the built-in rules and the operator's own, minus `exempt` kinds or names.
 
-    `exempt` never covers known values or private keys. Nothing is compiled before the first use (about 20 ms).
+    `exempt` never covers known values or private keys. Nothing is compiled before the first use (about 5 ms).
     """
 
-    def __init__(self, values: tuple[SecretValue, ...], exempt: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        values: tuple[SecretValue, ...],
+        exempt: frozenset[str] = frozenset(),
+        rules: tuple[Rule, ...] = (),
+    ) -> None:
         self._values = values
+        self._rules = rules
         self._exempt = frozenset(word.lower() for word in exempt) - {VALUE_KIND, "private-key", WITHHELD}
         self._finders: _Finders | None = None
 
@@ -64,9 +77,9 @@ class Redactor:
         """This redactor with further exemptions; shares what is compiled. The same object when there are none."""
         if exempt <= self._exempt:
             return self
-        other = Redactor(self._values, self._exempt | exempt)
+        other = Redactor(self._values, self._exempt | exempt, self._rules)
         ready = self._ready()
-        other._finders = _Finders(ready.tokens, PairFinder(other._exempt), ready.known, ready.trie)
+        other._finders = _Finders(ready.viewer, ready.tokens, PairFinder(other._exempt), ready.known)
         return other
 
     def text(self, text: str) -> tuple[str, Counts]:
@@ -90,32 +103,36 @@ class Redactor:
         for _ in range(MAX_PASSES):
             spans = self._scan(source, deadline)
             if not spans:
-                return source.decode("utf-8", "surrogatepass"), dict(total)
+                return (source.decode("utf-8", "surrogatepass") if total else text), dict(total)
             total.update(span.kind for span in spans)
             source = _replaced(source, 0, len(source), spans)
         raise _Unsettled
 
     def _settle_value(self, value: object) -> tuple[object, Counts]:
+        strings = listed(value, self._exempt)
+        if strings is not None:
+            joined = _joined(strings)
+            if _FLAG_IN_LIST not in joined and not self._scan(joined, _deadline(len(joined))):
+                return value, {}
         total: Counter[str] = Counter()
         deadline = 0.0
         for _ in range(MAX_PASSES):
             flat = flatten(value, self._exempt)
-            pieces = [string.encode("utf-8", "surrogatepass") for string in flat.strings]
-            joined = SEPARATOR.join(pieces)
+            joined = _joined(flat.strings)
             deadline = deadline or _deadline(len(joined))
-            spans = self._scan(joined, deadline) if pieces else []
+            spans = self._scan(joined, deadline) if flat.strings else []
             total.update(flat.hidden)
             total.update(span.kind for span in spans)
             if not spans and not flat.hidden:
                 return value, dict(total)
-            value = flat.rebuild(_spread(pieces, spans))
+            value = flat.rebuild(_spread(joined.split(SEPARATOR), spans))
         raise _Unsettled
 
     def _ready(self) -> _Finders:
         if self._finders is None:
-            known = literals(self._values)
-            trie = re.compile(trie_pattern(known)) if len(known) > _FEW else None
-            self._finders = _Finders(TokenFinder(), PairFinder(self._exempt), known, trie)
+            tokens = TokenFinder((*self._rules, *TOKEN_RULES))
+            known = KnownFinder(literals(self._values))
+            self._finders = _Finders(Viewer(), tokens, PairFinder(self._exempt), known)
         return self._finders
 
     def _scan(self, source: bytes, deadline: float) -> list[Span]:
@@ -123,15 +140,15 @@ class Redactor:
         if len(source) > MAX_BYTES:
             raise _Unsettled
         finders = self._ready()
-        view = View(source)
+        view = finders.viewer.see(source)
         found = [
             Span(*view.original(span.start, span.end), span.kind)
             for span in _spans(finders, view.text, self._exempt, deadline)
         ]
         if view.incomplete:  # what was left out may begin a token: the "g" of "\x1b[ghp_"
-            found += _spans(finders, source, self._exempt, deadline)
-        elif view.text is not source:  # a value may itself hold what the view decodes
-            found += _known_spans(finders, source, Budget(len(source), deadline))
+            found += _beside(found, _spans(finders, source, self._exempt, deadline))
+        if view.text is not source:  # a value may itself hold what the view decodes
+            found += finders.known.find(source, Budget(len(source), deadline))
         return _merged(source, found)
 
 
@@ -140,55 +157,60 @@ def _deadline(length: int) -> float:
     return time.thread_time() + _BASE_SECONDS + length * _SECONDS_PER_BYTE
 
 
-def _spans(finders: _Finders, text: bytes, exempt: frozenset[str], deadline: float) -> list[Span]:
+def _spans(
+    finders: _Finders, text: bytes, exempt: frozenset[str], deadline: float, layer: int = 0
+) -> list[Span]:
     budget = Budget(len(text), deadline)
-    spans = finders.tokens.find(text, budget) + finders.pairs.find(text, budget)
-    return [span for span in spans if span.kind not in exempt] + _known_spans(finders, text, budget)
+    spans = finders.tokens.find(text, budget) + finders.pairs.find(text, budget) + shapes.discord_tokens(text)
+    kept = [span for span in spans if span.kind not in exempt] if exempt else spans
+    kept += finders.known.find(text, budget)
+    if layer < MAX_LAYERS and (runs := encoded.runs(text)):
+        starts, at = [], 0
+        for run in runs:
+            starts.append(at)
+            at += len(run.content) + len(SEPARATOR)
+        content = SEPARATOR.join(run.content for run in runs)
+        for span in _spans(finders, content, exempt, deadline, layer + 1):
+            run = runs[bisect_right(starts, span.start) - 1]
+            kept.append(Span(run.start, run.end, span.kind))
+    return kept
 
 
-def _known_spans(finders: _Finders, text: bytes, budget: Budget) -> list[Span]:
-    spans: list[Span] = []
-    if finders.trie is not None:
-        position = 0
-        while hit := finders.trie.search(text, position):
-            budget.spend()
-            spans.append(_widened(text, hit.start(), hit.end(), *finders.known[hit.group()]))
-            position = hit.start() + 1
-        return spans
-    for form, shared in finders.known.items():
-        position = text.find(form)
-        while position >= 0:
-            budget.spend()
-            spans.append(_widened(text, position, position + len(form), *shared))
-            position = text.find(form, position + 1)
-    return spans
+def _beside(found: list[Span], others: list[Span]) -> list[Span]:
+    """Those of `others` that touch none of `found`."""
+    taken = sorted(found)
+    starts = [span.start for span in taken]
+    out: list[Span] = []
+    for span in others:
+        place = bisect_right(starts, span.start)
+        before, after = taken[place - 1 : place], taken[place : place + 1]
+        if not (before and before[0].end > span.start) and not (after and after[0].start < span.end):
+            out.append(span)
+    return out
 
 
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
-
-
-def _widened(text: bytes, start: int, end: int, first: bool, last: bool) -> Span:
-    """The form with the base64 characters beside it that hold some of its bits."""
-    if first and start > 0 and text[start - 1] in _BASE64:
-        start -= 1
-    if last and end < len(text) and text[end] in _BASE64:
-        end += 1
-    return Span(start, end, VALUE_KIND)
+def _joined(strings: list[str]) -> bytes:
+    """All strings as one text. None of them can hold the separator: it is not UTF-8."""
+    try:
+        "".join(strings).encode()
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can carry
+        return SEPARATOR.join(string.encode("utf-8", "surrogatepass") for string in strings)
+    return "\n\udcff\n".join(strings).encode("utf-8", "surrogateescape")
 
 
 def _merged(source: bytes, spans: list[Span]) -> list[Span]:
     """Overlapping spans joined (the first one's kind), ends moved outwards to whole UTF-8 characters."""
     out: list[Span] = []
-    for span in sorted(spans):
-        start, end, kind = span
-        while start > 0 and source[start] & 0xC0 == 0x80:
-            start -= 1
-        while end < len(source) and source[end] & 0xC0 == 0x80:
-            end += 1
-        if out and start < out[-1].end:
-            out[-1] = Span(out[-1].start, max(end, out[-1].end), out[-1].kind)
+    for start, end, kind in sorted(spans, key=_START):  # of two at one place the more telling one comes first
+        first, last = start, end
+        while first > 0 and source[first] & 0xC0 == 0x80:
+            first -= 1
+        while last < len(source) and source[last] & 0xC0 == 0x80:
+            last += 1
+        if out and first < out[-1].end:
+            out[-1] = Span(out[-1].start, max(last, out[-1].end), out[-1].kind)
         else:
-            out.append(Span(start, end, kind))
+            out.append(Span(first, last, kind))
     return out
 
 

@@ -1,174 +1,156 @@
-"""Finds secrets by the name beside them: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `Authorization: Bearer …`.
+"""Finds secrets by the name beside them: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `<token>…</token>`, tables.
 
 Runs in the front; pure over bytes. A pass over the lower-cased text stops at words that occur in secret names; the
 whole name is read once, judged by keys.level, and only then is a value looked for, on the same line or in the next
-`value` member.
+`value` member (forms.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 
-from runner.redaction.keys import Level, is_gap, is_token, level, worth_hiding
+from runner.redaction import columns, grammar, headers
+from runner.redaction.forms import Form, Name, Value, forms, is_out
+from runner.redaction.grammar import Matcher
+from runner.redaction.keys import KEY_OWNERS, MAX_NAME, Level, level
+from runner.redaction.literals import Literals
 from runner.redaction.rules import KEY_WORDS
 from runner.redaction.spans import Budget, Span
-from runner.redaction.tokens import is_basic, trie_pattern
-
-Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
+from runner.redaction.worth import worth_hiding
 
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_DEAD = frozenset((b"", *(bytes((byte,)) for byte in b"!*/^~\xff")))  # after these no value follows
 _NAME_TAIL = re.compile(rb"[A-Za-z0-9_.-]*+").match
-_QUOTE = rb"""\\{0,3}["'`]|&quot;|%22"""
-_ASSIGN = re.compile(
-    rb"(?P<close>"
-    + _QUOTE
-    + rb")?\]?[ \t]{0,16}+(?P<op>:=|=>|==|=|:|%3[dD])[ \t]{0,16}+(?P<open>"
-    + _QUOTE
-    + rb")?"
-).match
-_MEMBER = re.compile(
-    rb"(?P<close>"
-    + _QUOTE
-    + rb")?,?\s{0,64}+(?P<mark>"
-    + _QUOTE
-    + rb")?[vV]alue(?(mark)(?:"
-    + _QUOTE
-    + rb"))"
-    rb"[ \t]{0,8}+[:=][ \t]{0,8}+(?P<open>" + _QUOTE + rb")?"
-).match
-_FLAG = re.compile(rb"(?P<close>)[ \t]{1,8}+(?P<open>[\"'])?").match
-_IS = re.compile(rb"(?P<close>) (?:is|was) (?P<open>[\"'])?").match
-_ELEMENT = re.compile(rb"(?P<close>)>(?P<open>)").match
-_SCHEME = re.compile(rb"(?:[ \t]{1,8}|%20|\+)[\"']?([A-Za-z0-9._~+/=-]{4,8192}+)").match
-
-_BARE = re.compile(
-    rb"""[^\s"'<>,;&|)}\]`\\\xff]{0,256}+(?:\\(?![nrtu"'\\])[^\s"'<>,;&|)}\]`\\\xff]{0,64}+){0,4}+"""
-).match
-_BARE_LINE = re.compile(rb"""[^\s"'`\xff]{1,256}+""").match
-_ON = re.compile(
-    rb"""[^\s"'<>,;&|)}\]`\\\xff]{0,8192}+"""
-).match  # the rest of a long one, read only when it is hidden
-_IN_DOUBLE = re.compile(rb"""(?:[^"\\\n\xff]|\\[^\n]){0,4096}+""").match
-_IN_SINGLE = re.compile(rb"""(?:[^'\\\n\xff]|\\[^\n]){0,4096}+""").match
-_IN_TICKS = re.compile(rb"""[^`\n\xff]{0,4096}+""").match
-_IN_ESCAPED = re.compile(rb"""(?:[^"'\\\n\xff]|\\\\\\[^\n"']|\\[^"'\n\\]){0,4096}+""").match
-_IN_ENTITY = re.compile(rb"""[^&\n\xff]{0,4096}+""").match
-_IN_PERCENT = re.compile(rb"""(?:[^%\s&\xff]|%(?!22)){0,4096}+""").match
-_IN_ELEMENT = re.compile(rb"""[^<\n\xff]{0,4096}+""").match
-_SCHEME_WORD = re.compile(rb"(?i:bearer|basic)(?:[ +]|%20|\Z)").match
-_LINE_START = re.compile(rb"(?:\n|\A)[ \t]{0,8}(?:export )?[\"']?\Z")
+_LINE_START = re.compile(rb"(?:\n|\A)[ \t]{0,8}(?:[+-] ?)?(?:export |set |env )?[\"']?\Z").search
+_WORD_BEFORE = re.compile(rb"([A-Za-z]{2,16}) \Z").search
+_NUMBERED = re.compile(rb" #?[0-9]{1,2}(?=:)").match
 
 
 class PairFinder:
     """Compiled key words. `find(text, budget)` gives spans of values; `skip` names whose values stay."""
 
     def __init__(self, skip: frozenset[str] = frozenset()) -> None:
-        self._word = re.compile(trie_pattern(word.encode() for word in KEY_WORDS)).search
+        self._words = Literals(word.encode() for word in KEY_WORDS)
         self._skip = frozenset(name.lower().encode() for name in skip)
 
     def find(self, text: bytes, budget: Budget) -> list[Span]:
         """Spans of values beside secret names. Raises BudgetSpent."""
         lowered = text.lower()
-        netrc = b"machine " in lowered and b"login " in lowered
+        hits = self._words.find(lowered)
+        netrc = bool(hits) and b"machine " in lowered and b"login " in lowered
         levels: dict[bytes, Level] = {}
         spans: list[Span] = []
         position = 0
-        while hit := self._word(lowered, position):
-            budget.spend()
-            start, end = _name_around(text, hit.start())
-            position = max(end, hit.end())
-            name = text[start:end]
-            if name not in levels:
-                levels[name] = "" if name.lower() in self._skip else level(name)
-            span = _scheme(text, lowered, name, start, end)
-            if span is None and levels[name] and text[max(0, start - 3) : start] != b"://":
-                span = _value(text, levels[name], start, end, netrc)
-            if span:
-                spans.append(span)
-                position = max(position, span.end)
+        for _, inside, _ in hits:
+            if inside < position:
+                continue
+            start, end = _name_around(text, inside + (text[inside] == 32))
+            position = end
+            if text[end : end + 1] in _DEAD:
+                continue
+            found = headers.special(text, lowered, start, end)
+            if found is None:
+                name = Name(text, start, end, self._level(text, start, end, levels), netrc)
+                if not name.level or _is_part(name):
+                    continue
+                budget.spend()
+                found = _beside(name, spans, budget)
+            if found:
+                spans += found
+                position = max(position, found[-1].end)
         return spans
+
+    def _level(self, text: bytes, start: int, end: int, levels: dict[bytes, Level]) -> Level:
+        word = text[start:end]
+        if word not in levels:
+            levels[word] = "" if word.lower() in self._skip else level(word)
+        return levels[word] or _spoken(text, word, start)
 
 
 def _name_around(text: bytes, inside: int) -> tuple[int, int]:
-    """The identifier that covers `inside`; of what stands in front of it at most 64 bytes."""
-    front = text[max(0, inside - 64) : inside]
+    """The identifier that covers `inside`; of what stands in front of it at most MAX_NAME bytes."""
+    front = text[max(0, inside - MAX_NAME) : inside]
     tail = _NAME_TAIL(text, inside)
-    return inside - (len(front) - len(front.rstrip(_NAME_BYTES))), tail.end() if tail else inside
+    end = tail.end() if tail else inside
+    while end > inside and text[end - 1] in b".-":
+        end -= 1
+    return inside - (len(front) - len(front.rstrip(_NAME_BYTES))), end
 
 
-def _scheme(text: bytes, lowered: bytes, name: bytes, start: int, end: int) -> Span | None:
-    """`Bearer x` and `Basic x` (RFC 6750, 7617), alone or in an Authorization header."""
-    kind = name.lower()
-    if kind not in (b"bearer", b"basic"):
+def _spoken(text: bytes, word: bytes, start: int) -> Level:
+    """The level of a name in words: "api key", "Secret Access Key"."""
+    if word.lower() not in (b"key", b"keys"):
+        return ""
+    before = _WORD_BEFORE(text, max(0, start - 18), start)
+    return "token" if before and before[1].lower() in KEY_OWNERS else ""
+
+
+def _is_part(name: Name) -> bool:
+    """Whether the name stands in an address, a qualified name, an ARN or a placeholder, and so names no value."""
+    front = name.text[max(0, name.start - 90) : name.start]
+    return front.endswith((b"://", b"::", b"REDACTED:")) or (front.endswith(b":") and b"arn:" in front)
+
+
+def _beside(name: Name, spans: list[Span], budget: Budget) -> list[Span]:
+    """The value beside the name; of a heading the cells below it, which go to `spans` at once."""
+    number = _NUMBERED(name.text, name.end)  # Unseal Key 1: …
+    name = name._replace(end=number.end()) if number else name
+    for form in forms(name):
+        if value := _value(name, form):
+            return [value]
+    if value := _before(name):
+        return [value]
+    spans += columns.below(name.text, (name.start, name.end), name.level, budget)
+    return []
+
+
+def _value(name: Name, form: Form) -> Span | None:
+    found = form.match(name.text, name.end)
+    if not found:
         return None
-    found = _SCHEME(text, end)
-    if not found or is_gap(found[1]):
-        return None
-    header = b"authorization" in lowered[max(0, start - 32) : start]
-    if kind == b"basic":
-        return Span(*found.span(1), "basic-credentials") if is_basic(found[1]) else None
-    return Span(*found.span(1), "bearer-token") if header or is_token(found[1]) else None
-
-
-def _value(text: bytes, found: Level, start: int, end: int, netrc: bool) -> Span | None:
-    for matcher in _grammars(text, start, end, netrc):
-        operator = matcher(text, end)
-        if not operator:
-            continue
-        opening = operator["open"] or b""
-        at = operator.end()
-        body = _reader(text, start, opening, element=matcher is _ELEMENT)(text, at)
-        if not body or not body.group():
-            continue
-        value = body.group().rstrip(b"\\") if opening.startswith(b"\\") else body.group()
-        sure = bool(opening) and bool(operator["close"])
-        if _is_something_else(text, matcher, operator, body.end(), value):
-            continue
-        if worth_hiding(found, value, sure=sure):
-            stop = at + len(value)
-            if not opening and len(value) >= 256:
-                rest = _ON(text, stop)
-                stop = rest.end() if rest else stop
-            return Span(at, stop, found if found != "weak" else "key")
-    return None
-
-
-def _is_something_else(
-    text: bytes, matcher: Matcher, operator: re.Match[bytes], end: int, value: bytes
-) -> bool:
-    """Prose, comparisons, half an element, or a scheme whose credentials are found on their own."""
-    if matcher is _ELEMENT:
-        return text[end : end + 2] != b"</"
-    if matcher is _IS and not operator["open"]:
-        return not is_token(value, 8)
-    if matcher is _ASSIGN and operator["op"] == b"==" and not operator["open"]:
-        return True
-    return _SCHEME_WORD(value) is not None
-
-
-def _grammars(text: bytes, start: int, end: int, netrc: bool) -> Iterator[Matcher]:
-    following = text[end : end + 1]
-    if following == b">":
-        if text[max(0, start - 1) : start] == b"<":
-            yield _ELEMENT
-        return
-    yield _ASSIGN
-    yield _MEMBER
-    if following in (b" ", b"\t"):
-        if text.startswith(b"--", start) or netrc:
-            yield _FLAG
-        yield _IS
-
-
-def _reader(text: bytes, start: int, opening: bytes, *, element: bool) -> Matcher:
-    if element:
-        return _IN_ELEMENT
-    if not opening:
-        # An environment dump has one value a line, and a password in it may hold any punctuation.
-        return _BARE_LINE if _LINE_START.search(text, max(0, start - 24), start) else _BARE
+    opening = found["open"] or b""
+    at = found.end()
+    body = (form.reader or _reader(name, opening))(name.text, at)
+    value = body.group() if body else b""
     if opening.startswith(b"\\"):
-        return _IN_ESCAPED
-    return {b'"': _IN_DOUBLE, b"'": _IN_SINGLE, b"`": _IN_TICKS, b"&quot;": _IN_ENTITY, b"%22": _IN_PERCENT}[
-        opening
-    ]
+        value = value.rstrip(b"\\")
+    read = Value(found, value, at + len(body.group()) if body else at)
+    if not value or is_out(name, read, form.loose) or not form.accept(name, read):
+        return None
+    stop = at + len(value)
+    if not opening and len(value) >= grammar.BARE_BYTES:
+        rest = grammar.ON(name.text, stop)
+        stop = rest.end() if rest else stop
+    return Span(at, stop, name.kind)
+
+
+def _reader(name: Name, opening: bytes) -> Matcher:
+    if opening:
+        return grammar.inside(opening)
+    if name.level != "password":
+        return grammar.BARE
+    # An environment dump has one value a line, and a password in it may hold any punctuation.
+    dump = _LINE_START(name.text, max(0, name.start - 24), name.start)
+    return grammar.BARE_LINE if dump else grammar.BARE_PASSWORD
+
+
+_NAMED_AFTER = re.compile(
+    rb"""["']?\s{0,8}[:=]\s{0,8}["'](?P<value>[^"'\n\xff]{4,512}+)["']\s{0,16},?\s{1,64}["']?[\w-]{0,12}(?:[nN]ame|[kK]ey)["']?
+    \s{0,4}[:=]\s{0,4}["']""", re.VERBOSE
+).match  # fmt: skip
+_NAME_KEY = re.compile(rb"""(?:[nN]ame|[kK]ey)["']?\s{0,4}[:=]\s{0,4}["']\Z""").search
+_WINDOW = 640  # bytes in front of a name in which its value may stand
+
+
+def _before(name: Name) -> Span | None:
+    """{"value": "…", "name": "X"}: the value stands first."""
+    text, start = name.text, name.start
+    quote = text[max(0, start - 1) : start]
+    if quote not in (b'"', b"'") or not _NAME_KEY(text, max(0, start - 16), start):
+        return None
+    window = max(0, start - _WINDOW)
+    at = max(text.rfind(b"alue", window, start), text.rfind(b"ALUE", window, start))
+    found = _NAMED_AFTER(text, at + len(b"alue")) if at >= 0 else None
+    if not found or found.end() != start or not worth_hiding(name.level, found["value"], sure=True):
+        return None
+    return Span(*found.span("value"), name.kind)

@@ -6,13 +6,15 @@ import re
 
 from runner.redaction.spans import Span
 
-_KEY_HEAD = re.compile(rb"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----").match
+_KEY_HEAD = re.compile(
+    rb"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|OpenVPN Static key V1-----| KEY ----"
+).match
 _KEY_BODY = re.compile(
-    rb"(?:(?:[ \t>|+*#-]|\\[nrt]|\r?\n|,|\"|')*+"
+    rb"(?:(?:[ \t>|+*#-]|\\{1,4}[nrt]|\r?\n|,|\"|')*+"
     rb"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,200}+|[A-Za-z0-9+/=]++(?=\s|\\|[\"',-]|\Z)(?!\ [A-Za-z]{1,15}\ )))*+"
 ).match
 _KEY_FOOT = re.compile(
-    rb"(?:\s|\\[nrt]|[>|+*#\"', ])*+-----END [A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?-----"
+    rb"(?:\s|\\{1,4}[nrt]|[>|+*#\"', ])*+-----END (?:[A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
 ).match
 _KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
 
@@ -33,6 +35,21 @@ def private_key(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
     return Span(start, foot.end() if foot else stop, "private-key"), foot.end() if foot else stop
 
 
+_PUTTY = re.compile(
+    rb"[0-9]{1,3}(?:\\{1,4}[rn]|\s){1,4}((?:[A-Za-z0-9+/=]{1,80}+(?:\\{1,4}[rn]|\s){0,4}+)+)"
+).match
+
+
+def putty_key(text: bytes, _start: int, end: int) -> tuple[Span | None, int]:
+    """The private half of a PuTTY key file, between its line count and its MAC."""
+    lines = _PUTTY(text, end)
+    if not lines:
+        return None, end
+    body = lines[1].removesuffix(b"Private").rstrip(b"\\rn \t\r\n")  # of the next line, Private-MAC
+    stop = lines.start(1) + len(body)
+    return (Span(lines.start(1), stop, "private-key") if len(body) >= 40 else None), stop
+
+
 def _prefixed_key(text: bytes, start: int, end: int, stop: int) -> tuple[Span | None, int]:
     """A key as grep, blame or a numbered listing shows it: with the same kind of prefix before every line."""
     line_end = text.find(b"\n", end, end + 200)
@@ -46,7 +63,7 @@ def private_key_end(text: bytes, start: int, end: int) -> tuple[Span | None, int
     if not _KEY_HEAD(text, end) or line_start <= 0:
         return None, end
     count, edge = _key_lines(text, line_start, down=False)
-    return (Span(edge, end, "private-key"), end) if count >= 2 else (None, end)
+    return (Span(edge, line_start, "private-key"), end) if count >= 2 else (None, end)
 
 
 _KEY_LINES, _KEY_LINE_BYTES = 400, 1024

@@ -20,14 +20,14 @@ class BudgetSpent(Exception):
 
 
 class Budget:
-    """Places that one scan may verify: one for 8 bytes on top of a base, ordinary text needs one for 50; and processor
+    """Places that one scan may verify: one for 12 bytes on top of a base, ordinary text needs one for 100; and processor
     time, until `deadline` (time.thread_time).
     """
 
     __slots__ = ("deadline", "left")
 
     def __init__(self, length: int, deadline: float = math.inf) -> None:
-        self.left = 10_000 + length // 8
+        self.left = 4_000 + length // 12
         self.deadline = deadline
 
     def spend(self) -> None:

@@ -1,69 +1,48 @@
 """Finds tokens by their form: one pass for anchors, then a bounded look at each place where one stands.
 
-Runs in the front; pure over bytes. Every hit spends from a budget, and a run of characters that was measured once is
+Runs in the front; pure over bytes. Every look spends from a budget, and a run of characters that was measured once is
 not measured again by the same rule, so the cost grows with the length of the text and with nothing else.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
-from runner.redaction import pem
-from runner.redaction.keys import is_gap, is_password
-from runner.redaction.rules import CHARSETS, EXAMPLE_MARKS, SHAPE_ANCHORS, TOKEN_RULES, Rule
+from runner.redaction.literals import Literals
+from runner.redaction.rule import CHARSETS, Rule
+from runner.redaction.rules import EXAMPLE_MARKS, SHAPE_ANCHORS, TOKEN_RULES
+from runner.redaction.shapes import SHAPES, Found, aws_secret, opens_token
 from runner.redaction.spans import Budget, Span
+from runner.redaction.worth import is_words
 
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
-
-
-def trie_pattern(literals: Iterable[bytes]) -> bytes:
-    """One expression that finds the longest of `literals` at a place, factored by first byte (4-6 times faster)."""
-    root: dict[int, dict[int, object]] = {}
-    for literal in literals:
-        node: dict[int, object] = root  # type: ignore[assignment]  # a tree of dictionaries; -1 marks an end
-        for byte in literal:
-            node = node.setdefault(byte, {})  # type: ignore[assignment]
-        node[-1] = True
-    return _factored(root)
-
-
-def _factored(root: dict[int, dict[int, object]]) -> bytes:
-    # Depth is the length of the longest literal; the work list keeps long secret values off the Python stack.
-    done: dict[int, bytes] = {}
-    work: list[tuple[dict[int, object], bool]] = [(root, False)]  # type: ignore[list-item]
-    while work:
-        node, ready = work.pop()
-        children = [(byte, child) for byte, child in node.items() if isinstance(child, dict)]
-        if not ready:
-            work.append((node, True))
-            work.extend((child, False) for _, child in children)
-            continue
-        options = [
-            re.escape(bytes((byte,))) + done.pop(id(child))
-            for byte, child in sorted(children, key=lambda c: c[0])
-        ]
-        body = options[0] if len(options) == 1 else b"(?:" + b"|".join(options) + b")"
-        if -1 in node and options:
-            body = b"(?:" + body + b")?"
-        done[id(node)] = body if options else b""
-    return done[id(root)]
 
 
 class _Compiled(NamedTuple):
     rule: Rule
     run: Match
     before: bytes  # characters that may stand in front of the anchor
+    length: int
 
 
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-_DIGIT = re.compile(rb"[0-9]")
-_LOWER = re.compile(rb"[a-z]")
-_UPPER = re.compile(rb"[A-Z]")
-_NEEDS = {"d": _DIGIT, "l": _LOWER, "u": _UPPER}
+_DIGIT = re.compile(rb"[0-9]").search
+_LOWER = re.compile(rb"[a-z]").search
+_UPPER = re.compile(rb"[A-Z]").search
+_NEEDS: dict[str, Callable[[bytes], object]] = {
+    "d": _DIGIT,
+    "l": _LOWER,
+    "u": _UPPER,
+    "m": lambda tail: bool(_DIGIT(tail)) + bool(_LOWER(tail)) + bool(_UPPER(tail)) > 1,
+    "x": lambda tail: not is_words(tail),
+}
+_WRAP = re.compile(rb"[\"']?[ \t]{0,8}\\?\r?\n[ \t>|+#*\"']{0,32}+").match
+_LINE_ENDS = re.compile(rb"[ \t\"'\\,;]{0,4}(?:\r?\n|\Z)").match
+_ESCAPES = (b"\\n", b"\\r", b"\\t")
+_INTRODUCES = frozenset(b" =")  # an anchor that ends so is the neighbour of a token, not a part of it
+_WRAPS, _WRAPPED_LEAST, _WORDS_BYTES = 12, 16, 256
 
 
 def _members(charset: str) -> bytes:
@@ -78,7 +57,7 @@ class TokenFinder:
     def __init__(self, rules: tuple[Rule, ...] = TOKEN_RULES) -> None:
         runs = {name: re.compile(f"[{inside}]*+".encode()).match for name, inside in CHARSETS.items()}
         self._compiled = [
-            _Compiled(rule, runs[rule.charset], _members(rule.before[0]) if rule.before else b"")
+            _Compiled(rule, runs[rule.charset], _members(rule.before[0]) if rule.before else b"", rule.length)
             for rule in rules
         ]
         owners: dict[bytes, list[int | str]] = {}
@@ -88,64 +67,106 @@ class TokenFinder:
         for shape, anchors in SHAPE_ANCHORS.items():
             for anchor in anchors:
                 owners.setdefault(anchor.encode(), []).append(shape)
-        # An anchor answers for those that it begins with: "sk-ant-" that fails may still be "sk-".
-        self._owners = {
-            anchor: [
-                (len(other), owner)
-                for other in sorted(owners, key=len, reverse=True)
-                if anchor.startswith(other)
-                for owner in owners[other]
-            ]
-            for anchor in owners
-        }
-        self._anchor = re.compile(trie_pattern(owners)).search
+        self._anchors = Literals(owners)
+        self._owners = [owners[anchor] for anchor in self._anchors.words]
 
     def find(self, text: bytes, budget: Budget) -> list[Span]:
         """Spans of tokens. Raises BudgetSpent."""
         spans: list[Span] = []
         measured: dict[int | str, int] = {}
         position = 0
-        while hit := self._anchor(text, position):
-            budget.spend()
-            start = hit.start()
-            position = start + 1
-            for length, owner in self._owners[hit.group()]:
+        for number, start, end in self._anchors.find(text):
+            if start < position:
+                continue
+            for owner in self._owners[number]:
                 if start < measured.get(owner, 0):
                     continue
+                budget.spend()
                 if isinstance(owner, int):
-                    span, seen = self._verify(self._compiled[owner], text, start, start + length)
+                    span, seen = _verify(self._compiled[owner], text, start, end)
                 else:
-                    span, seen = SHAPES[owner](text, start, start + length)
+                    span, seen = SHAPES[owner](text, start, end)
                 measured[owner] = seen
                 if span:
                     spans.append(span)
                     position = max(position, span.end)
+                    if span.kind == "aws-key-id" and (pair := aws_secret(text, span.end)):
+                        spans.append(pair)
                     break
         return spans
 
-    @staticmethod
-    def _verify(compiled: _Compiled, text: bytes, start: int, end: int) -> tuple[Span | None, int]:
-        rule = compiled.rule
-        run = compiled.run(text, end)
-        stop = run.end() if run else end
-        size = len(text[end:stop].rstrip(b".")) if stop - end < 8192 else stop - end
-        if size < rule.least or (rule.most and size > rule.most):
+
+def _verify(compiled: _Compiled, text: bytes, start: int, end: int) -> Found:
+    rule = compiled.rule
+    if rule.gap:
+        return _after_word(compiled, text, end)
+    run = compiled.run(text, end)
+    stop = run.end() if run else end
+    size = len(text[end:stop].rstrip(b".")) if stop - end < 8192 else stop - end
+    tail, last = text[end : end + size], end + size
+    if size < compiled.length and size >= 4 and _LINE_ENDS(text, last):
+        tail, last = _unwrapped(compiled, text, tail, last)
+    if not _looks_drawn(rule, tail) or (rule.words and not _near(text, start, rule.words)):
+        return None, stop
+    if rule.before:
+        _, least, most = rule.before
+        front = text[max(0, start - most) : start]
+        own = len(front) - len(front.rstrip(compiled.before))
+        if own < least:
             return None, stop
-        tail = text[end : end + size]
-        if not all(_NEEDS[need].search(tail) for need in rule.need) or is_example(tail, rule.least):
-            return None, stop
-        if rule.bounded and not (
-            opens_token(text, start) and (end + size >= len(text) or text[end + size] not in _ALNUM)
-        ):
-            return None, stop
-        if rule.before:
-            _, least, most = rule.before
-            front = text[max(0, start - most) : start]
-            own = len(front) - len(front.rstrip(compiled.before))
-            if own < least:
-                return None, stop
-            start -= own
-        return Span(start, end + size, rule.kind), stop
+        start -= own
+        if text[max(0, start - 1) : start + 1] in _ESCAPES:
+            start += 1
+    if rule.bounded and not (opens_token(text, start) and (last >= len(text) or text[last] not in _ALNUM)):
+        return None, stop
+    if text[end - 1] in _INTRODUCES:
+        start = end
+    return Span(start, last, rule.kind), max(stop, last)
+
+
+def _after_word(compiled: _Compiled, text: bytes, end: int) -> Found:
+    """The first run of the right length within the gap behind a key word."""
+    rule, at, seen = compiled.rule, end, end
+    while at <= end + rule.gap and at < len(text):
+        run = compiled.run(text, at)
+        if run and run.group():
+            if _looks_drawn(rule, run.group()):
+                return Span(*run.span(), rule.kind), run.end()
+            at = seen = run.end()
+        else:
+            at += 1
+    return None, seen
+
+
+def _looks_drawn(rule: Rule, tail: bytes) -> bool:
+    if len(tail) < rule.least or (rule.most and len(tail) > rule.most):
+        return False
+    return all(_NEEDS[need](tail) for need in rule.need) and (rule.strict or not is_example(tail, rule.least))
+
+
+def _unwrapped(compiled: _Compiled, text: bytes, tail: bytes, last: int) -> tuple[bytes, int]:
+    """The tail with what of it stands on the next lines: (tail, its end in the text)."""
+    joined, at = tail, last
+    for _ in range(_WRAPS):
+        gap = _WRAP(text, at)
+        run = compiled.run(text, gap.end()) if gap else None
+        if not run or not run.group() or not _LINE_ENDS(text, run.end()):
+            break
+        piece = run.group()
+        if len(joined) + len(piece) > compiled.length or b"=" in piece.rstrip(b"="):
+            break
+        joined, at = joined + piece, run.end()
+        if len(joined) == compiled.length:
+            return joined, at
+        if len(piece) < _WRAPPED_LEAST or not _DIGIT(piece) or is_words(piece):
+            break
+        tail, last = joined, at
+    return tail, last
+
+
+def _near(text: bytes, start: int, words: tuple[str, ...]) -> bool:
+    front = text[max(0, start - _WORDS_BYTES) : start].lower()
+    return any(word.encode() in front for word in words)
 
 
 def is_example(tail: bytes, least: int) -> bool:
@@ -155,82 +176,3 @@ def is_example(tail: bytes, least: int) -> bool:
     """
     lowered = tail[: least + 8].lower()
     return any(mark in lowered for mark in EXAMPLE_MARKS) or (least >= 16 and len(set(lowered)) < 6)
-
-
-def opens_token(text: bytes, start: int) -> bool:
-    """Whether a token may begin here: not inside a word, but after a literal \\n or %3D."""
-    if start == 0 or text[start - 1] not in _ALNUM:
-        return True
-    if start >= 2 and text[start - 2 : start] in (b"\\n", b"\\t", b"\\r"):
-        return True
-    return (
-        start >= 3
-        and text[start - 3] == 37
-        and all(byte in b"0123456789abcdefABCDEF" for byte in text[start - 2 : start])
-    )
-
-
-_DOTTED = re.compile(rb"[A-Za-z0-9_.=-]*+").match
-
-
-def _jwt(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
-    run = _DOTTED(text, end)
-    stop = run.end() if run else end
-    parts = text[start:stop].split(b".", 5)
-    if len(parts) < 3 or len(parts[0]) < 12 or len(parts[1]) < 8:
-        return None, stop
-    if not (parts[1].startswith(b"eyJ") or len(parts) >= 5 or len(parts[2]) >= 20):
-        return None, stop
-    return Span(start, start + len(text[start:stop].rstrip(b".")), "jwt"), stop
-
-
-_AUTHORITY = re.compile(rb"""[^\s/?#"'<>`\\\xff]{1,1024}+""").match
-_ENCODED = re.compile(rb"""[^\s/?#"'<>&`\\\xff]{1,1024}+""").match
-
-
-def _url_password(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
-    encoded = text[start] == 37
-    run = (_ENCODED if encoded else _AUTHORITY)(text, end)
-    if not run:
-        return None, end
-    colon, at = (b"%3A", b"%40") if encoded else (b":", b"@")
-    authority = run.group().replace(b"%3a", b"%3A") if encoded else run.group()
-    login, found, _ = authority.rpartition(at)
-    _, between, password = login.partition(colon)
-    if (
-        not (found and between and password)
-        or is_gap(password)
-        or (password.isupper() and password.isalpha())
-    ):
-        return None, run.end()
-    stop = end + len(login)
-    return Span(stop - len(password), stop, "url-password"), run.end()
-
-
-_LOGIN = re.compile(rb"""["']?[A-Za-z0-9_.@+-]{1,64}+:([^\s"'\xff]{4,256}+)""").match
-
-
-def _basic_credentials(text: bytes, _start: int, end: int) -> tuple[Span | None, int]:
-    login = _LOGIN(text, end)
-    if not login or not is_password(login[1]):
-        return None, end
-    return Span(login.start(1), login.end(1), "password"), login.end()
-
-
-def is_basic(value: bytes) -> bool:
-    """Whether base64 text is a `user:password` pair (RFC 7617)."""
-    try:
-        decoded = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return b":" in decoded and all(32 <= byte != 127 for byte in decoded)
-
-
-Shape = Callable[[bytes, int, int], tuple[Span | None, int]]
-SHAPES: dict[str, Shape] = {
-    "private-key": pem.private_key,
-    "private-key-end": pem.private_key_end,
-    "jwt": _jwt,
-    "url-password": _url_password,
-    "basic-credentials": _basic_credentials,
-}

@@ -6,15 +6,12 @@ value but its name.
 
 from __future__ import annotations
 
-import base64
 import fnmatch
-import html
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote, quote_plus
 
 import orjson
 
@@ -26,9 +23,34 @@ DEFAULT_PATTERNS = (
     "*PASSWORD*",
     "*PASSWD*",
     "*PASSPHRASE*",
+    "*PASSCODE*",
     "*_PASS",
+    "*_PASS_*",
+    "*_PWD",
+    "*_PW",
     "*_KEY",
+    "*_KEYS",
+    "*_KEY_*",
+    "*APIKEY*",
+    "*API_KEY*",
+    "*ACCESSKEY*",
+    "*PRIVATEKEY*",
+    "*AUTHKEY*",
     "*CREDENTIAL*",
+    "*_AUTH",
+    "*_PAT",
+    "*_COOKIE",
+    "*_SESSION",
+    "*_DSN",
+    "*WEBHOOK*",
+    "*MNEMONIC*",
+    "*SEED_PHRASE*",
+    "*CONNECTION_STRING*",
+)
+# What a variable says about a secret, not the secret: a file that holds it, how long it lives.
+_ABOUT = re.compile(
+    r"_(?:FILE|PATH|DIR|URL|URI|NAME|TYPE|MODE|TTL|EXPIRY|EXPIRES?|LENGTH|SIZE|COUNT|LIMIT|ENABLED|ALGORITHM|ALG|HEADER|FORMAT|"
+    r"VERSION|BACKEND|PROVIDER|ENDPOINT|HOST|PORT|ISSUER|AUDIENCE|POLICY|STORE|ARN|SOCK|REGION|USER|USERNAME|EMAIL)$"
 )
 MIN_LENGTH = 8  # characters; shorter values occur by chance in ordinary text
 MAX_VALUES = 1000  # keeps the start-up and the scan cheap: about seven forms each
@@ -59,6 +81,8 @@ _COMMON = frozenset(
     ]
 )
 _PLACE = re.compile(r"(?:~|\.{1,2})?/[^\s:@]*$|[A-Za-z][A-Za-z0-9+.-]*://[^@]*$")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NAME = re.compile(r"[A-Za-z]{2,}[0-9]{0,3}(?:[-_. ][A-Za-z]{2,}[0-9]{0,3}){0,6}")
 _USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#]+)@")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*(.+)")
 
@@ -83,16 +107,19 @@ def from_environment(patterns: Iterable[str], environment: Mapping[str, str]) ->
     Of a URL only the password in its userinfo counts, and that in a variable of any name. Lines of a value that has
     several count on their own too.
     """
-    wanted = re.compile(
-        "|".join(fnmatch.translate(pattern.upper()) for pattern in (*DEFAULT_PATTERNS, *patterns))
-    )
+    asked, usual = _named(patterns), _named(DEFAULT_PATTERNS)
     found: list[SecretValue] = []
     for name, value in environment.items():
+        upper = name.upper()
         if password := _USERINFO.match(value):
             found.append(SecretValue(name, password[1]))
-        elif wanted.match(name.upper()):
+        elif asked.match(upper) or (usual.match(upper) and not (_ABOUT.search(upper) and is_plain(value))):
             found.extend(SecretValue(name, part) for part in _parts(value))
     return _unique(found)
+
+
+def _named(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern.upper()) for pattern in patterns) or r"(?!)")
 
 
 def from_files(paths: Iterable[str]) -> tuple[SecretValue, ...]:
@@ -115,65 +142,16 @@ def is_maskable(value: str) -> bool:
     """Whether a value is distinctive enough to be hidden wherever it occurs."""
     if len(value) < MIN_LENGTH or value.lower() in _COMMON or _PLACE.match(value):
         return False
-    return not (value.isdigit() and len(value) < 10) and len(set(value)) > 2
+    if value.isdigit():
+        return len(value) >= 10 and len(set(value)) > 2
+    if _WORD.fullmatch(value):
+        return len(value) >= 16
+    return len(set(value)) > 2
 
 
-def literals(values: Iterable[SecretValue]) -> dict[bytes, tuple[bool, bool]]:
-    """Every form to look for -> (is its first, is its last character shared with what stands beside it).
-
-    Base64 mixes a value's first and last bits with its neighbours' (RFC 4648); those characters differ from text to
-    text, are not part of the form, and are hidden with it.
-    """
-    forms: dict[bytes, tuple[bool, bool]] = {}
-    for secret in values:
-        if is_maskable(secret.value):
-            for form in _plain_forms(secret.value):
-                forms.setdefault(form, (False, False))
-            for form, first, last in _base64_forms(secret.value.encode("utf-8", "surrogatepass")):
-                forms.setdefault(form, (first, last))
-    return forms
-
-
-def _plain_forms(value: str) -> Iterator[bytes]:
-    raw = value.encode("utf-8", "surrogatepass")
-    yield raw
-    escaped = value
-    for _ in range(3):  # JSON in JSON in JSON: logs of requests that carry documents
-        escaped = _json_inside(escaped)
-        yield escaped.encode("utf-8", "surrogatepass")
-    for escaped in (_json_inside(value, ascii_only=True), _json_inside(_json_inside(value, ascii_only=True))):
-        yield escaped.encode()
-    for safe in ("", "/"):
-        percent = quote(raw, safe=safe)
-        yield percent.encode()
-        yield re.sub("%[0-9A-F]{2}", lambda code: code.group().lower(), percent).encode()
-    yield quote_plus(raw).encode()
-    yield raw.hex().encode()
-    yield raw.hex().upper().encode()
-    yield html.escape(value).encode("utf-8", "surrogatepass")
-    yield value.replace("'", "'\\''").encode("utf-8", "surrogatepass")
-    yield repr(value)[1:-1].encode("utf-8", "surrogatepass")
-
-
-def _json_inside(value: str, *, ascii_only: bool = False) -> str:
-    table = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    out = "".join(table.get(char, char if char >= " " else f"\\u{ord(char):04x}") for char in value)
-    if not ascii_only:
-        return out
-    units = (char if char < "\x7f" else char.encode("utf-16-be", "surrogatepass") for char in out)
-    return "".join(
-        unit if isinstance(unit, str) else re.sub("(....)", r"\\u\1", unit.hex()) for unit in units
-    )
-
-
-def _base64_forms(raw: bytes) -> Iterator[tuple[bytes, bool, bool]]:
-    for shift in range(3):
-        text = base64.b64encode(bytes(shift) + raw)
-        lead = (0, 2, 3)[shift]
-        partial = (shift + len(raw)) % 3
-        body = text[lead : len(text.rstrip(b"=")) - (1 if partial else 0)]
-        for form in {body, body.replace(b"+", b"-").replace(b"/", b"_")}:
-            yield form, shift > 0, partial > 0
+def is_plain(value: str) -> bool:
+    """Whether a value is a word, a name of words, a number, a path or an address: nothing that was drawn at random."""
+    return bool(_NAME.fullmatch(value) or value.isdigit() or _PLACE.match(value))
 
 
 def _parts(value: str) -> Iterator[str]:

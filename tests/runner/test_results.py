@@ -242,7 +242,7 @@ def test_secrets_leave_results_keys_messages_and_errors(desk: Desk) -> None:
 
 
 def test_json_that_cannot_be_checked_is_withheld(desk: Desk) -> None:
-    result = desk.show(exited(0, json.dumps("key " * 40_000).encode()))
+    result = desk.show(exited(0, json.dumps("SK0" * 80_000).encode()))
     assert error(result)["code"] == "redaction_incomplete"
     assert document(result)["result"] is None
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from runner.redaction.keys import level, worth_hiding
+from runner.redaction.keys import level
+from runner.redaction.worth import worth_hiding
 
 
 @pytest.mark.parametrize(
