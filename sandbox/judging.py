@@ -242,8 +242,10 @@ def _asked(found: Found, mode: int) -> str:
 
 
 def _mount_flags(path: str) -> int:
+    """Of the mount that holds `path`. A device can be written to wherever its node lies."""
     try:
-        return os.statvfs(path).f_flag
+        flags = os.statvfs(path).f_flag
+        return flags & ~os.ST_RDONLY if stat.S_ISCHR(os.stat(path).st_mode) else flags
     except OSError:
         return 0
 

@@ -8,10 +8,13 @@ are mapped to the original bytes, split characters included.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from runner.redaction.literals import Literals
 
+_WINDOW, _LONGEST = 1 << 16, 16  # bytes looked at together; more than the longest of what may begin
 SEPARATOR = b"\n\xff\n"  # 0xff occurs in no UTF-8 text, so nothing that is scanned can forge or cross it
 
 _SPLITTER = re.compile(
@@ -42,12 +45,22 @@ class Viewer:
 
     def see(self, source: bytes) -> View:
         """The view of `source`."""
-        hits = self._begins.find(source)
-        if not hits:
+        places = self._places(source)
+        if not places:
             return View(source, source)
         if b"\x1b[" in source and not self._begins.find(text := _SGR.sub(b"", source)):
             return View(source, text, plain=True)  # colours only: positions are mapped when one is asked for
-        return View(source, None, [start for _, start, _ in hits])
+        return View(source, None, places)
+
+    def _places(self, source: bytes) -> Sequence[int]:
+        """Where something may begin. In windows: a hit is an object, and there may be one for each byte of 8 MiB."""
+        if len(source) <= _WINDOW:
+            return [start for _, start, _ in self._begins.find(source)]
+        found = array("q")
+        for begin in range(0, len(source), _WINDOW):
+            part = source[begin : begin + _WINDOW + _LONGEST]
+            found.extend(begin + start for _, start, _ in self._begins.find(part) if start < _WINDOW)
+        return found
 
 
 class View:
@@ -59,18 +72,17 @@ class View:
     __slots__ = ("_pending", "_starts", "_targets", "_widths", "incomplete", "text")
 
     def __init__(
-        self, source: bytes, text: bytes | None, places: list[int] | None = None, *, plain: bool = False
+        self, source: bytes, text: bytes | None, places: Sequence[int] = (), *, plain: bool = False
     ) -> None:
-        self._starts: list[int] = []  # where each piece begins in the view …
-        self._targets: list[int] = []  # … where in the source …
-        self._widths: list[
-            int
-        ] = []  # … and for what was decoded, how many source bytes its one byte stands for
+        # Arrays: as lists of objects they would take ten times as much, and there may be millions.
+        self._starts = array("q")  # where each piece begins in the view …
+        self._targets = array("q")  # … where in the source …
+        self._widths = array("q")  # … and for what was decoded, how many source bytes its one byte stands for
         self._pending = source if plain else b""
         self.incomplete = False
-        self.text = self._join(source, places or []) if text is None else text
+        self.text = self._join(source, places) if text is None else text
 
-    def _join(self, source: bytes, places: list[int]) -> bytes:
+    def _join(self, source: bytes, places: Sequence[int]) -> bytes:
         pieces: list[bytes] = []
         asides: list[tuple[int, bytes]] = []
         length = last = 0
@@ -129,7 +141,7 @@ class View:
             last = hit.end()
         self._starts.append(length)
         self._targets.append(last)
-        self._widths = [0] * len(self._starts)
+        self._widths = array("q", bytes(8 * len(self._starts)))
         self._pending = b""
 
 

@@ -89,6 +89,9 @@ async def rest(supervisor: Supervisor) -> Census:
     return await steady(supervisor, SPARE)
 
 
+LATE_SLOTS = 4
+
+
 def test_nothing_grows(busy: Cage) -> None:
     chance = random.Random(7)
     front, launcher = psutil.Process(), psutil.Process(busy.supervisor.launcher_pid)
@@ -96,6 +99,10 @@ def test_nothing_grows(busy: Cage) -> None:
     async def work(supervisor: Supervisor) -> None:
         await spell(supervisor, chance, WARM_UP)
         before = await rest(supervisor)
+        # as root the launcher keeps a namespace for each slot and owner that was ever used: some slots come late
+        before = dataclasses.replace(
+            before, launcher=before.launcher + (LATE_SLOTS if os.geteuid() == 0 else 0)
+        )
         memory = front.memory_info().rss, launcher.memory_info().rss
         seen = []
         for _ in range(PARTS):
