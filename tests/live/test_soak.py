@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import random
 from collections.abc import Iterator
@@ -99,9 +100,7 @@ def test_nothing_grows(busy: Cage) -> None:
         await spell(supervisor, chance, WARM_UP)
         before = await rest(supervisor)
         # as root the launcher keeps a namespace for each slot and owner that was ever used: some slots come late
-        before = dataclasses.replace(
-            before, launcher=before.launcher + (LATE_SLOTS if os.geteuid() == 0 else 0)
-        )
+        before = before._replace(launcher=before.launcher + (LATE_SLOTS if os.geteuid() == 0 else 0))
         memory = front.memory_info().rss, launcher.memory_info().rss
         seen = []
         for _ in range(PARTS):
