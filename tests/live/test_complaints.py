@@ -393,7 +393,7 @@ def test_launcher_and_keeper_may_die_together(lent: Lent, host: str) -> None:
             keeper.kill()
             launcher.kill()
             outcome = await task
-            await until(lambda: gone([launcher, *processes]))
+            await until(lambda: gone([launcher, *processes]), 30.0)  # seconds, on a machine that is busy
             return str(outcome.kind)
 
         assert made.run(work) == "unknown"
