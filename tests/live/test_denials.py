@@ -9,7 +9,7 @@ import os
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def pair(root: Path, **changes: Any) -> Pair:
 @pytest.fixture(scope="module", params=["full", "container", "masked-proc"])
 def host(request: pytest.FixtureRequest) -> Iterator[str]:
     """The usual host, one without namespaces, one without a /proc inside."""
-    with nullcontext() if request.param == "full" else rungs.on_host(request.param):
+    with rungs.on_host(rungs.HERE if request.param == "full" else request.param):
         yield request.param
 
 
