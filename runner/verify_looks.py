@@ -14,6 +14,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 
 from runner.verify_site import python
+from sandbox.attest import odd, status_of
 from sandbox.division import CALL
 from sandbox.types import Kind, Outcome
 
@@ -24,15 +25,6 @@ _READY = "ready"  # the name that a program takes when it is to be looked at
 _GROWTH_MB = (
     32  # of this process while a call floods it: far more than a call may leave, far less than it sends
 )
-_MUST = {
-    "Seccomp": "2",
-    "NoNewPrivs": "1",
-    "CapEff": "0",
-    "CapPrm": "0",
-    "CapBnd": "0",
-    "CapInh": "0",
-    "CapAmb": "0",
-}
 _COMMAND = ("-I", "-S", "-c")
 
 
@@ -98,12 +90,11 @@ async def seen(
 
     running: the run of its program. bounding: whether the bounding set has to be empty.
     """
-    must = {key: wanted for key, wanted in _MUST.items() if key != "CapBnd" or bounding}
     while not running.done():
         for pid in _with(word):
             with contextlib.suppress(OSError):
-                if _status(str(pid))["Name"] == _READY:
-                    return "SEEN " + (_LOOKS[look](pid, must) or "confined")
+                if status_of(str(pid))["Name"] == _READY:
+                    return "SEEN " + (_LOOKS[look](pid, bounding) or "confined")
         await asyncio.sleep(_AGAIN)
     ended = running.result()
     return f"it ended before it was seen: {ended if isinstance(ended, str) else answer(ended)}"
@@ -119,33 +110,24 @@ def flat(before: int, found: str) -> str:
     return found if (grown := peak_mb() - before) < _GROWTH_MB else f"GREW {grown} MiB"
 
 
-def _threads(pid: int, must: Mapping[str, str]) -> str:
-    odd: set[str] = set()
+def _threads(pid: int, bounding: bool) -> str:
+    found: set[str] = set()
     for thread in os.listdir(f"/proc/{pid}/task"):
-        status = _status(f"{pid}/task/{thread}")
-        odd |= {
-            f"{key} {status.get(key)}"
-            for key, wanted in must.items()
-            if status.get(key, "").strip("0") != wanted.strip("0")
-        }
-    return ", ".join(sorted(odd))
+        status = status_of(f"{pid}/task/{thread}")
+        found |= {f"{key} {status.get(key)}" for key in odd(status, bounding=bounding)}
+    return ", ".join(sorted(found))
 
 
-def _guard(pid: int, must: Mapping[str, str]) -> str:
+def _guard(pid: int, bounding: bool) -> str:
     """Besides its threads: files of a process that lets nobody look (PR_SET_DUMPABLE) belong to root in /proc."""
-    keeper = int(_status(str(pid))["PPid"])
-    is_open = str(os.stat(f"/proc/{keeper}/environ").st_uid) in _status(str(keeper))["Uid"].split()
-    return ", ".join(filter(None, (_threads(keeper, must), "open to others" if is_open else "")))
+    keeper = int(status_of(str(pid))["PPid"])
+    is_open = str(os.stat(f"/proc/{keeper}/environ").st_uid) in status_of(str(keeper))["Uid"].split()
+    return ", ".join(filter(None, (_threads(keeper, bounding), "open to others" if is_open else "")))
 
 
-def _counted(pid: int, _must: Mapping[str, str]) -> str:
+def _counted(pid: int, _bounding: bool) -> str:
     with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
         return "" if f"/{CALL}" in file.read() else "in no cgroup of its own"
-
-
-def _status(place: str) -> Mapping[str, str]:
-    with open(f"/proc/{place}/status", encoding="utf-8", errors="replace") as file:
-        return {key: value.strip() for key, _, value in (line.partition(":") for line in file)}
 
 
 def _with(word: str) -> Iterator[int]:
@@ -157,7 +139,7 @@ def _with(word: str) -> Iterator[int]:
                     yield int(name)
 
 
-_LOOKS: Mapping[str, Callable[[int, Mapping[str, str]], str]] = {
+_LOOKS: Mapping[str, Callable[[int, bool], str]] = {
     "tool": _threads,
     "keeper": _guard,
     "cgroup": _counted,

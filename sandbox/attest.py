@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 
 from sandbox.plan import Plan
 from sandbox.steps.identity import NAMESPACE_KINDS
@@ -71,21 +72,29 @@ def look(keeper: int, plan: Plan) -> tuple[str, bool]:
     try:
         with open(f"/proc/{keeper}/task/{keeper}/children", encoding="ascii") as file:
             tools = file.read().split()
-        checked = [_status(pid) for pid in (str(keeper), *tools)]
+        checked = [status_of(pid) for pid in (str(keeper), *tools)]
     except OSError:
         return "", False
     if len(tools) != 1:
         return f"the worker has {len(tools)} processes besides the keeper", True
-    must = {key: wanted for key, wanted in _MUST.items() if key != "CapBnd" or plan.privileges.bounding}
     for status in checked:
-        for key, wanted in must.items():
-            if status.get(key, "").lstrip("0") != wanted.lstrip("0"):
-                return f"{key} is {status.get(key)} in the kernel's view", True
+        for key in odd(status, bounding=plan.privileges.bounding):
+            return f"{key} is {status.get(key)} in the kernel's view", True
         if "0" in status.get("Uid", "0").split():
             return "a process of the worker has kernel uid 0", True
     return "", True
 
 
-def _status(pid: str) -> dict[str, str]:
-    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+def odd(status: Mapping[str, str], *, bounding: bool) -> list[str]:
+    """Keys of a status of /proc that are not as in a confined process. `bounding`: the bounding set has to be empty."""
+    return [
+        key
+        for key, wanted in _MUST.items()
+        if (key != "CapBnd" or bounding) and status.get(key, "").lstrip("0") != wanted.lstrip("0")
+    ]
+
+
+def status_of(place: str) -> dict[str, str]:
+    """/proc/PLACE/status of a process, or of a thread ("PID/task/TID"). Raises OSError. proc_pid_status(5)."""
+    with open(f"/proc/{place}/status", encoding="utf-8", errors="replace") as file:
         return {key: value.strip() for key, _, value in (line.partition(":") for line in file)}

@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sandbox import abi, syscalls
+from sandbox import abi, procfs, syscalls
 from sandbox.judging import Lent
 from sandbox.plan import Plan
 from sandbox.tree import Tree
@@ -217,18 +217,11 @@ class Reporter:
 
 
 def _inner(proc: int, name: str) -> int:
-    """The last number of NSpid, proc_pid_status(5); 0 for a process that is gone."""
+    """Its pid in its own namespace; 0 for a process that is gone."""
     try:
-        descriptor = os.open(f"{name}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+        return procfs.inner_pid(procfs.read(proc, f"{name}/status"))
     except OSError:
         return 0
-    try:
-        found = os.read(descriptor, 8192).partition(b"\nNSpid:")[2].split(b"\n", 1)[0].split()
-    except OSError:
-        return 0
-    finally:
-        os.close(descriptor)
-    return int(found[-1]) if found else 0
 
 
 def _received(door: int) -> int:

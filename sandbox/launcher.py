@@ -65,11 +65,8 @@ class State:
 def main(descriptor: int) -> None:
     """Serve the front on `descriptor` until it goes away."""
     syscalls.close_range(descriptor + 1, 2**31 - 1)  # what the client's process left open for us
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # it ends when the front does, and leaves nothing
+    # it ends when the front does, and leaves nothing
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # already a session leader
         os.setsid()

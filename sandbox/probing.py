@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from sandbox import abi, syscalls
 from sandbox.ladder import Namespaces
 from sandbox.steps import mounts
-from sandbox.steps.identity import Identity, write_maps
+from sandbox.steps.identity import NAMESPACE_KINDS, Identity, write_maps
 from sandbox.steps.keyring import Keyring
 from sandbox.steps.landlock import MINIMUM_ABI, Landlock
 from sandbox.steps.mounts import Mount, Mounts
@@ -45,7 +45,6 @@ _REFUSALS = frozenset(
         errno.ENODEV,
     )
 )
-_KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 _LAST_CAPABILITY = 40  # CAP_CHECKPOINT_RESTORE, the last one since Linux 5.9
 
 
@@ -84,15 +83,13 @@ def look(base: int) -> Facts:
                 break
             continue
         refused += [
-            (layer, layer, *answer[layer]) for layer in ("proc", "landlock") if _is_refusal(answer[layer])
+            (layer, layer, *found)
+            for layer in ("proc", "landlock")
+            if isinstance(found := answer[layer], list)
         ]
         landlock = answer["landlock"] if isinstance(answer["landlock"], int) else 0
         return Facts(True, kind, answer["proc"] is True, landlock, base, last, tuple(refused))
     return Facts(False, "none", False, 0, base, last, tuple(refused))
-
-
-def _is_refusal(answer: object) -> bool:
-    return isinstance(answer, list)
 
 
 def is_refusal(code: int | None) -> bool:
@@ -102,7 +99,7 @@ def is_refusal(code: int | None) -> bool:
     must not turn a host into a weaker one. namespaces(7).
     """
     if code == errno.ENOSPC:
-        return any(_setting(f"/proc/sys/user/max_{kind}_namespaces") == b"0" for kind in _KINDS)
+        return any(_setting(f"/proc/sys/user/max_{kind}_namespaces") == b"0" for kind in NAMESPACE_KINDS)
     return code in _REFUSALS
 
 

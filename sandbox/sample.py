@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sandbox import syscalls
+from sandbox import procfs, syscalls
 from sandbox.tree import Tree
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -168,16 +168,17 @@ def _files(folder: str, hidden: list[str] | None = None) -> Iterator[os.stat_res
 
 
 def _process(proc: int, name: str, count_files: bool) -> Process:
-    status = _read(proc, f"{name}/status")
+    status = procfs.read(proc, f"{name}/status")
     threads, memory = _field(status, b"Threads:"), _memory(status)
     if memory is None:
         memory = _of_a_thread(proc, name) if threads > 1 else 0
-    line = _read(proc, f"{name}/stat")
+    line = procfs.read(proc, f"{name}/stat")
     # The command name is in parentheses and may contain anything, so fields are counted from the last one.
     fields = line[line.rindex(b")") + 2 :].split()
     own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
     files = _open_files(proc, name, count_files)
-    return Process(_inner(status, name), memory, threads, own / _TICKS, children / _TICKS, files)
+    pid = procfs.inner_pid(status) or int(name)
+    return Process(pid, memory, threads, own / _TICKS, children / _TICKS, files)
 
 
 def _memory(status: bytes) -> int | None:
@@ -191,7 +192,7 @@ def _of_a_thread(proc: int, name: str) -> int:
     """When the first thread has ended, /proc/PID shows no memory although the others use it: one of them tells."""
     for thread in _threads(proc, name):
         try:
-            memory = _memory(_read(proc, f"{name}/task/{thread}/status"))
+            memory = _memory(procfs.read(proc, f"{name}/task/{thread}/status"))
         except OSError:
             continue
         if memory is not None:
@@ -201,13 +202,9 @@ def _of_a_thread(proc: int, name: str) -> int:
 
 def _threads(proc: int, name: str) -> list[str]:
     try:
-        folder = os.open(f"{name}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        return procfs.names(proc, f"{name}/task")
     except OSError:
         return []
-    try:
-        return os.listdir(folder)
-    finally:
-        os.close(folder)
 
 
 def _same_memory(first: int, second: int) -> bool:
@@ -217,17 +214,11 @@ def _same_memory(first: int, second: int) -> bool:
         return False
 
 
-def _inner(status: bytes, name: str) -> int:
-    """The last number of NSpid: the process in its own pid namespace, whichever proc this is (proc_pid_status(5))."""
-    start = status.find(b"\nNSpid:")
-    return int(status[start + 7 :].split(b"\n", 1)[0].split()[-1]) if start >= 0 else int(name)
-
-
 def _proportional(proc: int, name: str) -> int | None:
     """Bytes, each page divided by the number of its users; 0 for a process that is gone, None for one that hides."""
     try:
-        rollup = _read(proc, f"{name}/smaps_rollup")
-        tables = _field(_read(proc, f"{name}/status"), b"VmPTE:")
+        rollup = procfs.read(proc, f"{name}/smaps_rollup")
+        tables = _field(procfs.read(proc, f"{name}/status"), b"VmPTE:")
     except OSError as problem:
         return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) and not _threads(proc, name)[1:] else None
     if not rollup:
@@ -239,21 +230,9 @@ def _open_files(proc: int, name: str, wanted: bool) -> int:
     if not wanted:
         return 0
     try:
-        folder = os.open(f"{name}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        return len(procfs.names(proc, f"{name}/fd"))
     except OSError:
         return 0
-    try:
-        return len(os.listdir(folder))
-    finally:
-        os.close(folder)
-
-
-def _read(proc: int, path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-    try:
-        return os.read(descriptor, 8192)
-    finally:
-        os.close(descriptor)
 
 
 def _field(status: bytes, key: bytes) -> int:

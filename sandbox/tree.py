@@ -14,6 +14,8 @@ import signal
 import time
 from dataclasses import dataclass
 
+from sandbox import procfs
+
 _ORPHAN_SECONDS = 2.0
 
 
@@ -122,7 +124,7 @@ def end_orphans(workers: frozenset[str]) -> None:
 def children_of(proc: int, name: str) -> list[str]:
     """Names of the direct children. Raises OSError when this kernel cannot say, or the process is gone."""
     found: list[str] = []
-    for thread in _names(proc, f"{name}/task"):
+    for thread in procfs.names(proc, f"{name}/task"):
         descriptor = os.open(f"{name}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
         try:
             text = b"".join(iter(lambda: os.read(descriptor, 1 << 14), b""))  # noqa: B023 - read at once
@@ -137,14 +139,6 @@ def _children(proc: int, name: str) -> list[str]:
         return children_of(proc, name)
     except OSError:
         return []
-
-
-def _names(proc: int, path: str) -> list[str]:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
-    try:
-        return os.listdir(folder)
-    finally:
-        os.close(folder)
 
 
 def _kill(proc: int, name: str, parents: set[str]) -> None:
@@ -162,9 +156,5 @@ def _kill(proc: int, name: str, parents: set[str]) -> None:
 
 
 def _parent(proc: int, name: str) -> str:
-    descriptor = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-    try:
-        line = os.read(descriptor, 4096)
-    finally:
-        os.close(descriptor)
+    line = procfs.read(proc, f"{name}/stat")
     return os.fsdecode(line[line.rindex(b")") + 2 :].split()[1])

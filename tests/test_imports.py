@@ -30,6 +30,7 @@ IN_THE_WORKER = (
     "ladder",
     "probing",
     "tree",
+    "procfs",
     "scratch",
     "groups",
     "division",

@@ -20,7 +20,6 @@ from runner.prepare import compiled_filters
 from sandbox import host, ladder, planning, spawn
 from sandbox.errors import HostRefused, Refused
 from sandbox.host import Host
-from sandbox.spawn import Launcher
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Limits, Outcome, Profile
 
@@ -48,17 +47,13 @@ def run(options: argparse.Namespace) -> int:
         diagnosis = diagnose(found, _try(found, supervisor), remedies.look(sys.executable))
     finally:
         supervisor.close()
-        _wait_for(launcher)
+        os.waitpid(launcher.pid, 0)
     report = {**diagnosis.as_json(), **_machine(found)}
     if options.json:
         print(json.dumps(report, indent=2))
     else:
         _print(diagnosis, report)
     return 0 if diagnosis.ok else 2
-
-
-def _wait_for(launcher: Launcher) -> None:
-    os.waitpid(launcher.pid, 0)
 
 
 def _machine(found: Host) -> dict[str, object]:

@@ -62,7 +62,7 @@ def log(size: int, source: random.Random) -> str:
                     f"gcc -O2 -g -Wall -Iinclude -c -o obj/{a}.o src/{b}/{a}.c\n",
                     f"tests/test_{a}.py::test_{b}_{n} PASSED [{n % 100}%]\n",
                     f"Collecting {a}=={n}.1 (from -r requirements.txt) --hash=sha256:{source.randbytes(32).hex()}\n",
-                    f"npm http fetch GET 200 https://registry.npmjs.org/{a}/-/{b}-{n}.tgz {n}ms (cache hit)\n",
+                    f"npm http fetch GET 200 https://packages.example.org/{a}/-/{b}-{n}.tgz {n}ms (cache hit)\n",
                 )
             )
         )

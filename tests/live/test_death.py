@@ -45,7 +45,9 @@ async def running(supervisor: Supervisor) -> tuple[asyncio.Task[Outcome], list[p
     return task, workers(supervisor.launcher_pid)
 
 
-def test_cancelling_kills_the_whole_tree(many: Cage) -> None:
+def cancelling_kills_the_whole_tree(many: Cage) -> None:
+    """In any cage whose tool may start processes."""
+
     async def work(supervisor: Supervisor) -> None:
         task, processes = await running(supervisor)
         task.cancel()
@@ -55,6 +57,10 @@ def test_cancelling_kills_the_whole_tree(many: Cage) -> None:
 
     many.run(work)
     assert said(many.call("python", "print('next')")) == "next"
+
+
+def test_cancelling_kills_the_whole_tree(many: Cage) -> None:
+    cancelling_kills_the_whole_tree(many)
 
 
 def test_a_killed_keeper_is_unknown_and_takes_all_with_it(many: Cage) -> None:

@@ -22,7 +22,7 @@ from sandbox.types import Call, Limits, Profile
 from tests.live import rungs
 from tests.live.cage import PYTHON, Cage, cage, outside, probe, said
 from tests.live.rungs import HOSTS, on_host
-from tests.live.test_death import GONE_WITHIN, gone, running, until
+from tests.live.test_death import GONE_WITHIN, cancelling_kills_the_whole_tree, gone, running, until
 
 WEAKEST = ladder.NAMES[-1]
 
@@ -150,15 +150,7 @@ def test_a_tool_that_leaves_a_daemon_is_ended_with_it(many: Cage) -> None:
 
 
 def test_cancelling_kills_the_whole_tree(many: Cage) -> None:
-    async def work(supervisor: Supervisor) -> None:
-        task, processes = await running(supervisor)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert gone(processes)
-
-    many.run(work)
-    assert said(many.call("python", "print('next')")) == "next"
+    cancelling_kills_the_whole_tree(many)
 
 
 @pytest.mark.parametrize("victim", ["keeper", "launcher"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import orjson
 from hypothesis import given, settings
@@ -17,6 +16,7 @@ from runner.redaction.rules import TOKEN_RULES
 from runner.redaction.values import SecretValue
 from sandbox.types import Kind, Outcome
 from tests.runner.redaction.tokens import github, private_key, token
+from tests.runner.tool import Tool
 
 VALUE = "k4o9pM324jHOoPWvMmgG"
 KNOWN = Redactor((SecretValue("API_TOKEN", VALUE),))
@@ -38,16 +38,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=20,
 )
-
-
-@dataclass(frozen=True)
-class Tool:
-    output: str
-    name: str = "t"
-    ok_exit_codes: tuple[int, ...] = (0,)
-    findings_exit_codes: tuple[int, ...] = (1,)
-    redact_exempt: frozenset[str] = frozenset()
-    params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

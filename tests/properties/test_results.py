@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -21,6 +20,7 @@ from runner.redaction.values import SecretValue
 from sandbox.errors import Refused
 from sandbox.types import Kind, Outcome, Usage
 from tests.runner.mcp.schema_check import Client
+from tests.runner.tool import Tool
 
 SECRET = "k4o9pM324jHOoPWvMmgG"
 KNOWN = Redactor((SecretValue("API_TOKEN", SECRET),))
@@ -48,16 +48,6 @@ PRINTED = st.one_of(
     ),
 )
 FACTS = st.dictionaries(st.text(max_size=10), DOCUMENTS, max_size=3)
-
-
-@dataclass(frozen=True)
-class Tool:
-    output: str
-    name: str = "t"
-    ok_exit_codes: tuple[int, ...] = (0,)
-    findings_exit_codes: tuple[int, ...] = (1,)
-    redact_exempt: frozenset[str] = frozenset()
-    params: Mapping[str, object] = field(default_factory=lambda: {"path": None})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import orjson
@@ -17,19 +16,10 @@ from runner.redaction.values import SecretValue
 from sandbox.errors import Refused
 from sandbox.types import Kind, Outcome, Usage
 from tests.runner.redaction.tokens import github
+from tests.runner.tool import Tool
 
 VALUE = "k4o9pM324jHOoPWvMmgG"
 REDACTOR = Redactor((SecretValue("API_TOKEN", VALUE),))
-
-
-@dataclass(frozen=True)
-class Tool:
-    output: str = "json"
-    name: str = "t"
-    ok_exit_codes: tuple[int, ...] = (0,)
-    findings_exit_codes: tuple[int, ...] = (1,)
-    redact_exempt: frozenset[str] = frozenset()
-    params: Mapping[str, object] = field(default_factory=lambda: {"path": None, "count": None})
 
 
 @dataclass(frozen=True)

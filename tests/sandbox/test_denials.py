@@ -27,6 +27,7 @@ from sandbox.filecalls import CALLS, MAY_BE_EMPTY
 from sandbox.plan import Plan, from_json
 from sandbox.types import OPERATIONS, REASONS, Denials, Profile
 from tests.sandbox.test_filters import ALLOW, ENOSYS, EPERM, KILL, answer, number
+from tests.sandbox.test_flight import report as honest
 from tests.test_imports import files as sources
 from tests.test_imports import name_of
 
@@ -289,19 +290,8 @@ FILE = {"path": "/etc/x", "operation": "read", "why": "missing", "count": 1}
 
 
 def report(**changes: object) -> dict[str, object]:
-    usage = {
-        "wall_seconds": 0.1,
-        "cpu_seconds": 0.1,
-        "memory_bytes": 1,
-        "processes": 1,
-        "open_files": 3,
-        "tmp_bytes": 0,
-    }
-    return {
-        "token": TOKEN, "status": 0, "stopped": None, "usage": usage, "temp_full": False, "file_at_limit": False,
-        "stdout": "", "stderr": "", "stdout_total": 0, "stderr_total": 0,
-        "denials": [CALL], "files": [FILE], "more": 3, **changes,
-    }  # fmt: skip
+    seen = {"denials": [CALL], "files": [FILE], "more": 3}
+    return {**honest(TOKEN), "stdout": "", "stdout_total": 0, **seen, **changes}
 
 
 def read(document: dict[str, object], plan: Plan = REPORTING["strict"]) -> Any:
