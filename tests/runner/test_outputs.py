@@ -128,9 +128,10 @@ def test_the_words_of_each_reason_differ() -> None:
     clock = Clock()
     outputs = Outputs(max_items=1, ttl_seconds=10, clock=clock)
     dropped, expired = outputs.keep("1", "t"), outputs.keep("2", "t")
+    forged = expired[:-1] + ("A" if expired[-1] != "A" else "B")
     clock.now = 11
     said = {}
-    for handle in (dropped, expired, expired[:-1] + "-", Outputs().keep("1", "t"), "out_1"):
+    for handle in (dropped, expired, forged, Outputs().keep("1", "t"), "out_1"):
         with pytest.raises(HandleRefused) as caught:
             outputs.read(handle)
         said[caught.value.reason] = caught.value.message
