@@ -77,7 +77,7 @@ class Collector:
             self._reap()
         wall = time.monotonic() - begun
         self._end_tree()
-        self._stopped = self._meter.finish() or self._stopped
+        self._stopped = self._meter.finish() or self._stopped or self._meter.overfull()
         return self._report(call, wall)
 
     def _pump(self, seconds: float) -> None:

@@ -67,7 +67,8 @@ NO_NAMESPACES = Rung(
         "signalled or read",
         "there is no /proc inside: tools that need it fail",
         "modes, times and extended attributes of files cannot be changed or read, also of the tool's own",
-        "the temporary folder is one on the host's disk, bounded by samples (not what is mapped, closed and deleted), and "
+        "the temporary folder is one on the host's disk, bounded by samples and a look at the end (not what is "
+        "mapped, closed and deleted), and "
         "has another name than /tmp",
         "the host's name is visible; the session keyring and System V objects may be the host's, but the filter refuses "
         "every call that uses them",

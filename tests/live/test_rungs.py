@@ -207,6 +207,18 @@ def test_what_is_hidden_in_the_temporary_folder_counts(held: Cage, rung: str, ho
         assert outcome.kind != "exited" or outcome.exit_code == 1, outcome
 
 
+def test_what_a_short_tool_leaves_in_the_temporary_folder_counts(held: Cage) -> None:
+    """It may end before anybody looks. That it ended well does not make it less."""
+    part = Limits().tmp_mb << 19
+    filling = (
+        "import os\nfor n, size in enumerate({}):\n"
+        "    f = os.open(os.environ['TMPDIR'] + f'/{{n}}', os.O_CREAT | os.O_WRONLY)\n"
+        "    os.posix_fallocate(f, 0, size)\nos._exit(0)"
+    )
+    assert held.call("python", filling.format((part,))).exit_code == 0
+    assert held.call("python", filling.format((part, part, 4096))).kind == "temp_space_full"
+
+
 STORM = """\
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
