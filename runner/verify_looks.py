@@ -51,7 +51,7 @@ async def control(text: str, temp: str, *, word: str = "") -> str:
         await process.wait()
         return "no answer in time"
     if word:
-        return left(word)
+        return left(word, children=True)
     if process.returncode and process.returncode < 0:
         return f"KILLED {-process.returncode}"
     return last(output) or f"no answer, exit code {process.returncode}"
@@ -74,12 +74,18 @@ def last(output: bytes) -> str:
     return lines[-1][:_OUTPUT] if lines else ""
 
 
-def left(word: str) -> str:
-    """Whether processes with this word are left. They are ended, since they belong to the battery."""
+def left(word: str, *, children: bool = False) -> str:
+    """Whether processes with this word are left. They are ended, since they belong to the battery.
+
+    children: one may have become a child of this process (CLONE_PARENT), which nobody else waits for.
+    """
     pids = list(_with(word))
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+        if children:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
     return f"RUNS {len(pids)}" if pids else "GONE"
 
 

@@ -59,6 +59,8 @@ def ours() -> dict[str, list[str]]:
         words = " ".join(process.info["cmdline"] or ())
         if "sandbox.launcher" in words and _is_left(process):
             processes.append(f"{process.info['pid']} {process.info['status']} {words[:80]}")
+        elif process.info["ppid"] == os.getpid() and process.info["status"] == psutil.STATUS_ZOMBIE:
+            processes.append(f"{process.info['pid']} has ended, and nobody waited for it")
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         mounts = [line for line in file if "toolcage" in line.partition(" - ")[0]]
     temp = glob.glob("/tmp/toolcage-*") + glob.glob("/dev/shm/toolcage-*")

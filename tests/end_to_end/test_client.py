@@ -83,7 +83,10 @@ def workers() -> list[psutil.Process]:
 
 def is_launcher(process: psutil.Process) -> bool:
     """The launcher itself, not what it forked."""
-    return "sandbox.launcher" in " ".join(process.cmdline()) and "serve" in process.parent().cmdline()
+    try:
+        return "sandbox.launcher" in " ".join(process.cmdline()) and "serve" in process.parent().cmdline()
+    except psutil.NoSuchProcess:  # it ended just now
+        return False
 
 
 def text(result: Any) -> str:
