@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from sandbox.root import open_root
 from tests.end_to_end import tools
 from tests.end_to_end.policy_file import python, write_policy
 from tests.end_to_end.server import Server
+from tests.end_to_end.waiting import PATIENCE
 from tests.live.cage import PYTHON, outside
 
 TRIES = 10_000
@@ -91,8 +93,13 @@ def test_the_look_of_the_front_never_leaves_the_root(trap: Path) -> None:
     root = open_root(str(trap / "root"))
     beyond = os.stat(trap / "elsewhere" / "file.txt").st_ino
     found: Counter[str] = Counter()
+    deadline = time.monotonic() + PATIENCE
+    leaves = "the path leaves the root folder"
     with flipping(trap):
-        for _ in range(TRIES):
+        while (
+            found.total() < TRIES or min(found["looked"], found[leaves]) <= 100
+        ):  # a busy machine may swap rarely
+            assert time.monotonic() < deadline, found
             try:
                 assert root.look("folder/file.txt", kind="file") == "folder/file.txt"
                 descriptor = root._open("folder/file.txt")  # what the look itself opened a moment before
@@ -104,8 +111,6 @@ def test_the_look_of_the_front_never_leaves_the_root(trap: Path) -> None:
                 found[refused.message] += 1
             else:
                 found["looked"] += 1
-    assert found["looked"] > 100
-    assert found["the path leaves the root folder"] > 100
     root.close()
 
 
