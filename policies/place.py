@@ -87,14 +87,7 @@ def replaceable_in(folder: str) -> str | None:
 
 def root(server: ServerTable, folder: str, override: str | None, environment: Mapping[str, str]) -> str:
     """The absolute, symlink-free root. `folder` is that of the policy file; `override` is --root, from the cwd."""
-    text, base = (server.root, folder) if override is None else (override, os.getcwd())
-    if text is None:
-        raise BadKeyError("server.root", "there is no root", 'write root = "/some/folder", or pass --root')
-    if not text or text.startswith("~"):
-        raise BadKeyError("server.root", f'"{text}" is not expanded here', "write the absolute path")
-    path = os.path.realpath(os.path.join(base, text))
-    if not os.path.isdir(path):
-        raise BadKeyError("server.root", f"{path} is not a folder", "create it or name another")
+    path = _folder(*((server.root, folder) if override is None else (override, os.getcwd())))
     if is_taken(path):
         fix = "name a project folder"
         raise BadKeyError(
@@ -111,6 +104,24 @@ def root(server: ServerTable, folder: str, override: str | None, environment: Ma
         raise BadKeyError(
             "server.root", f"{path} is or holds a home folder", "name a project folder, or allow_home = true"
         )
+    return path
+
+
+def _folder(text: str | None, base: str) -> str:
+    """A folder that exists and can be told to a client."""
+    if text is None:
+        raise BadKeyError("server.root", "there is no root", 'write root = "/some/folder", or pass --root')
+    if not text:
+        raise BadKeyError("server.root", "is empty", "write the absolute path of a folder")
+    if text.startswith("~"):
+        raise BadKeyError("server.root", f'"{text}" is not expanded here', "write the absolute path")
+    path = os.path.realpath(os.path.join(base, text))
+    if not os.path.isdir(path):
+        raise BadKeyError("server.root", f"{path} is not a folder", "create it or name another")
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if shown != path:
+        problem = f"{shown} is not UTF-8, and clients are told paths as text"
+        raise BadKeyError("server.root", problem, "rename the folder, or name another")
     return path
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 from runner import __version__
+from runner.cli import streams
 from runner.visible import visible
 from sandbox.errors import Refused
 
@@ -28,9 +31,33 @@ exit codes: 0 ok, 1 findings, 2 error. The manual is docs/ in the source, the po
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the `toolcage` command. Returns the exit code."""
+    """Entry point of the `toolcage` command. Returns the exit code: that of the verb; 2 for whatever went wrong, since 1 has
+    meanings of its own; 130 after Ctrl-C.
+    """
+    streams.complete()
     words = list(sys.argv[1:] if argv is None else argv)
     options = _parser(words).parse_args(words)
+    try:
+        code = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.abandon()
+        return 2
+    except OSError as problem:
+        if not streams.is_of_a_stream(problem):
+            return _bug()
+        streams.abandon()
+        print(f"toolcage: standard input or output failed: {problem.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("toolcage: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except Exception:  # noqa: BLE001 - the last word on a bug, printed whole
+        return _bug()
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         code: int = options.run(options)
     except Refused as refused:
@@ -39,9 +66,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(json.dumps(refused.as_json(), indent=2))
         print_refused(refused)
         return 2
-    except BrokenPipeError:
-        return 2
     return code
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    print(
+        f"toolcage: this is a bug in Toolcage {__version__}; please report it with the lines above",
+        file=sys.stderr,
+    )
+    return 2
 
 
 def print_refused(refused: Refused) -> None:

@@ -44,7 +44,7 @@ def add_to(verbs: Any) -> None:
     )
     common.add_policy(parser)
     parser.add_argument("tool", metavar="TOOL")
-    parser.add_argument("arguments", metavar="KEY=VALUE", nargs="*", help="arguments of the tool")
+    parser.add_argument("arguments", metavar="KEY=VALUE", nargs="*", default=[], help="arguments of the tool")
     parser.add_argument("--json", metavar="OBJECT", help="all arguments as one JSON object")
     parser.add_argument(
         "--explain-denials",
@@ -110,7 +110,7 @@ def _arguments(options: argparse.Namespace, schema: Any) -> dict[str, object]:
             raise UsageRefused("arguments are given twice", "give KEY=VALUE words or --json, not both")
         try:
             given = json.loads(options.json)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise UsageRefused(
                 f"--json is not JSON: {problem}", "quote it for your shell: --json '{…}'"
             ) from None
@@ -131,5 +131,5 @@ def _value(text: str, schema: dict[str, Any]) -> object:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

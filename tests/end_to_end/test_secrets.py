@@ -177,3 +177,15 @@ def test_names_and_values_of_requests_are_not_logged(server: Server, place: Path
     for text in (server.stderr(), (place / "log").read_text()):
         assert "4711" not in text
         assert "tool" in text
+
+
+@pytest.mark.parametrize("before", [*range(470, 510, 8), *range(1970, 2010, 8), 8000])
+def test_a_long_line_is_not_cut_before_it_is_searched(place: Path, before: int) -> None:
+    """A search that shortened long lines would leave half a secret, which nobody would know."""
+    (place / "root" / "bundle.js").write_text(f"needle{'a' * before}'{VALUE}'{'b' * 4000}\n")
+    policy = write_policy(place, {}, presets=["search"])
+    with Server(policy, env={"SERVICE_TOKEN": VALUE}) as server:
+        server.shake()
+        found = server.call("search_text", {"pattern": "needle", "path": "bundle.js"})
+        assert VALUE[:6] not in found.text, found.text
+        assert "bundle.js" in found.text
