@@ -72,11 +72,15 @@ class Case:
 
     def stdout(self) -> str:
         """What it printed, redacted, not yet made visible."""
-        return self.masked(error_texts.decoded(self.outcome.stdout, self.outcome.stdout_total))
+        return self._printed(self.outcome.stdout, self.outcome.stdout_total)
 
     def stderr(self) -> str:
         """Its messages, redacted, not yet made visible."""
-        return self.masked(error_texts.decoded(self.outcome.stderr, self.outcome.stderr_total))
+        return self._printed(self.outcome.stderr, self.outcome.stderr_total)
+
+    def _printed(self, data: bytes, total: int) -> str:
+        is_whole = self.outcome.kind is Kind.EXITED and total <= len(data)
+        return self.masked(error_texts.decoded(data, is_whole=is_whole))
 
     def words(self) -> Words | None:
         """What is said of an outcome that is no exit; None for an exit."""

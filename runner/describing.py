@@ -6,9 +6,11 @@ Front, right after start-up: discovery is answered meanwhile, tools/list waits. 
 from __future__ import annotations
 
 from policies.policy import CatalogPolicy
+from runner import error_texts
 from runner.catalog import derive
 from runner.catalog.catalog import Catalog, CatalogRefused
 from runner.catalog.tools import Tool
+from runner.redaction.engine import Redactor
 from runner.visible import visible
 from sandbox.supervisor import Supervisor
 from sandbox.types import Call, Kind, Outcome
@@ -17,7 +19,7 @@ _SHOWN_CHARS = 400
 
 
 async def catalog(
-    tools: tuple[Tool, ...], catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor
+    tools: tuple[Tool, ...], catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor, redactor: Redactor
 ) -> Catalog:
     """All tools of a server: the policy's own, then those of its catalogs.
 
@@ -25,23 +27,30 @@ async def catalog(
     instead of failing call by call. Raises HostRefused, CatalogRefused.
     """
     await supervisor.prove()
-    return Catalog(tools).merged(await describe(catalogs, supervisor))
+    return Catalog(tools).merged(await describe(catalogs, supervisor, redactor))
 
 
-async def describe(catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor) -> list[Tool]:
-    """The tools of all catalogs, in the policy's order. Raises CatalogRefused: the start is over."""
+async def describe(
+    catalogs: tuple[CatalogPolicy, ...], supervisor: Supervisor, redactor: Redactor
+) -> list[Tool]:
+    """The tools of all catalogs, in the policy's order. Raises CatalogRefused, without secrets: the start is over."""
     found: list[Tool] = []
     for catalog in catalogs:
         outcome = await supervisor.run(Call(f"describe:{catalog.name}"))
         if outcome.kind is not Kind.EXITED or outcome.exit_code != 0:
-            raise _failed(catalog, outcome)
-        found += derive.tools(outcome.stdout, catalog)
+            raise _failed(catalog, outcome, redactor)
+        try:
+            found += derive.tools(outcome.stdout, catalog)
+        except CatalogRefused as refused:
+            raise CatalogRefused(redactor.text(refused.message)[0], refused.remedy) from None
     return found
 
 
-def _failed(catalog: CatalogPolicy, outcome: Outcome) -> CatalogRefused:
+def _failed(catalog: CatalogPolicy, outcome: Outcome, redactor: Redactor) -> CatalogRefused:
     code = "" if outcome.exit_code is None else f" {outcome.exit_code}"
-    words = visible(outcome.stderr[:_SHOWN_CHARS].decode("utf-8", "replace")).strip()
+    is_whole = outcome.kind is Kind.EXITED and outcome.stderr_total <= len(outcome.stderr)
+    masked, _ = redactor.text(error_texts.decoded(outcome.stderr, is_whole=is_whole))
+    words = visible(masked[:_SHOWN_CHARS]).strip()
     said = f'; it said: "{words}"' if words else ""
     detail = f" ({outcome.detail})" if outcome.detail else ""
     return CatalogRefused(

@@ -18,7 +18,7 @@ MAX_ERROR = 4000  # characters; some clients cut an error there
 MAX_MESSAGES = 4000  # characters of stderr in a JSON document
 _EXCERPT, _LINES = 800, 6  # of what a tool printed, in our own messages
 _LOOKED_AT = 8192  # characters at either end of what was printed, in which the excerpt is looked for
-_CUT_RUN = 4096
+_UNFINISHED = 4096
 _OUTSIDE = "<path outside the root>"
 _QUOTED = re.compile(r"(?<!\w)(?P<quote>['\"`])(?:file:)?/[^'\"`\n]+(?P=quote)")
 _PATH = re.compile(
@@ -35,16 +35,17 @@ UNCHECKED = Words(
 )
 
 
-def decoded(data: bytes, total: int) -> str:
+def decoded(data: bytes, *, is_whole: bool) -> str:
     """Bytes of a tool as text, invalid UTF-8 as U+FFFD.
 
-    If the capture was cut (total > len), its last unbroken run goes: half a secret has no form to be recognised by.
+    is_whole: it came to its own end, and all of it was kept. Else an unfinished last line goes (of a long one its last
+    _UNFINISHED bytes): half a secret has no form to be recognised by.
     """
-    if total > len(data):
-        kept = data[-_CUT_RUN:]
-        run = len(kept) - max(kept.rfind(b" "), kept.rfind(b"\n"), kept.rfind(b"\t")) - 1
-        data = data[: len(data) - run]
-    return data.decode("utf-8", "replace")
+    if is_whole or not data or data.endswith(b"\n"):
+        return data.decode("utf-8", "replace")
+    kept = data[: max(data.rfind(b"\n", -_UNFINISHED) + 1, len(data) - _UNFINISHED)]
+    end = "" if kept.endswith(b"\n") or not kept else "\n"
+    return f"{kept.decode('utf-8', 'replace')}{end}[the unfinished last line, {len(data) - len(kept):,} bytes of it, is left out]"
 
 
 def relative(text: str, roots: Iterable[str]) -> str:

@@ -46,7 +46,7 @@ from sandbox.types import Call, Kind, Outcome
 MAX_WAITING = 64  # calls that wait for a free worker; more are refused at once, with the way out
 _PROGRESS_FIRST, _PROGRESS_EVERY = 1.0, 5.0  # seconds; clients with an idle clock reset it on progress
 _INTERNAL_ERROR = -32603
-_LARGE_OUTPUT = 256 * 1024  # bytes from which on redaction takes long enough to be noticed
+_LARGE_OUTPUT = 32 * 1024  # bytes from which on redaction can take some tens of milliseconds
 
 
 @dataclass(frozen=True, slots=True)

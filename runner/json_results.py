@@ -98,7 +98,7 @@ def _result(case: Case, messages: Messages) -> object:
     try:
         parsed = strict_json.parse(outcome.stdout)
     except strict_json.NotJson as problem:
-        raise _not_json(case, str(problem), messages) from None
+        raise _not_json(case, problem, messages) from None
     result, found = case.redactor.value(parsed)
     case.counts.update(found)
     if WITHHELD in found:
@@ -106,9 +106,9 @@ def _result(case: Case, messages: Messages) -> object:
     return result
 
 
-def _not_json(case: Case, problem: str, messages: Messages) -> _Refused:
+def _not_json(case: Case, problem: strict_json.NotJson, messages: Messages) -> _Refused:
     printed = case.stdout()
-    said = visible.visible(case.masked(problem))
+    said = visible.visible(problem.words(case.masked))
     if case.status() == "error":
         words = error_texts.tool_failed(
             case.outcome.exit_code, messages.text or printed, case.roots(), has_result=False

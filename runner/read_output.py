@@ -95,6 +95,11 @@ def answer(outputs: Outputs, arguments: Mapping[str, object] | None, room: int =
                 f"unknown argument {shown(name)}: `{NAME}` has no such argument",
                 f"{meant}allowed: {', '.join(_PROPERTIES)}",
             )
+    handle = _text(given, "handle", _MAX_HANDLE)
+    if handle is None:
+        raise ReadRefused(
+            'argument "handle" is missing', "give the handle that stands in the result: out_..."
+        )
     path = _text(given, "json_path", json_path.MAX_PATH)
     if path is not None and not given.keys().isdisjoint(("grep", "tail")):
         raise ReadRefused(
@@ -109,7 +114,7 @@ def answer(outputs: Outputs, arguments: Mapping[str, object] | None, room: int =
         path=path,
         room=room,
     )
-    return ToolResult(outputs.read(_text(given, "handle", _MAX_HANDLE) or "", cut).shown())
+    return ToolResult(outputs.read(handle, cut).shown())
 
 
 def contents(outputs: Outputs, uri: str, room: int = 1 << 20) -> dict[str, object]:

@@ -130,9 +130,8 @@ class _Server:
             )
             parts = Parts(policy, self._prepared.root, self._protocol, self._supervisor, redactor, Outputs(), log,
                           self._writer.write, admission)  # fmt: skip
-            self._front = Front(
-                parts, describing.catalog(self._prepared.tools, policy.catalogs, self._supervisor)
-            )
+            catalog = describing.catalog(self._prepared.tools, policy.catalogs, self._supervisor, redactor)
+            self._front = Front(parts, catalog)
             self._front.catalog.add_done_callback(self._ending.refused)
             # after the catalog's first step, which asks for a cage: this runs while others build it
             asyncio.get_running_loop().call_soon(admission.look)

@@ -1,4 +1,5 @@
-"""Tool output as JSON, or a reason why it is not: one document, nothing before or after it, nothing altered.
+"""Tool output as JSON, or a reason why it is not: one document, nothing before or after it, nothing altered but that
+decimals are read as doubles (RFC 8259, section 6).
 
 Runs in the front, on untrusted bytes; pure. Iterative, with a bound on depth and on nodes that is checked before
 anything is built. Names are counted twice, in the text and in what was read from it: where the numbers differ, a name
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import orjson
 
@@ -28,7 +29,15 @@ _TOO_MUCH = f"it is no JSON document of at most {MAX_NODES} members and {MAX_DEP
 
 
 class NotJson(Exception):
-    """The bytes are not what is asked for. The message is a plain phrase; it may hold a name of the document, quoted."""
+    """The bytes are not what is asked for. `phrase` says why; where it has a place for it, `name` is one of the document's."""
+
+    def __init__(self, phrase: str, name: str | None = None) -> None:
+        self.phrase, self.name = phrase, name
+        super().__init__(self.words(str))
+
+    def words(self, masked: Callable[[str], str]) -> str:
+        """The phrase with the name, which is masked whole before it is shortened."""
+        return self.phrase if self.name is None else self.phrase.format(shown(masked(self.name)))
 
 
 def parse(data: bytes) -> object:
@@ -43,7 +52,7 @@ def parse(data: bytes) -> object:
     except orjson.JSONDecodeError as error:
         raise NotJson(_reason(data, error)) from None
     if _counted(value) != names:
-        raise NotJson(_twice(data))
+        raise _twice(data)
     if _LONG_NUMBER.search(data):
         _check_numbers(data)
     return value
@@ -118,21 +127,21 @@ def _reason(data: bytes, error: orjson.JSONDecodeError) -> str:
     return f"{error.msg.partition(': line ')[0][:120]} at line {error.lineno}, column {error.colno}"
 
 
-def _twice(data: bytes) -> str:
+def _twice(data: bytes) -> NotJson:
     """Which name stands twice. Only for text of which that is known, because it takes long."""
 
     def first(pairs: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise NotJson(f"the name {shown(name)} stands twice in one object")
+                raise NotJson("the name {} stands twice in one object", name)
             seen.add(name)
 
     try:
         json.loads(data, object_pairs_hook=first, parse_int=str, parse_float=str)
     except NotJson as found:
-        return str(found)
-    return "a name stands twice in one object"
+        return found
+    return NotJson("a name stands twice in one object")
 
 
 def _check_numbers(data: bytes) -> None:

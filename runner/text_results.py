@@ -20,11 +20,13 @@ _HEAD_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """full: all of it. short: the same without redrawn and repeated lines. redrawn: whether there were any of the first."""
+    """full: all of it. short: the same without redrawn and repeated lines. longer: whether it has
+    more bytes than the tool printed, since signs that cannot be seen are written out.
+    """
 
     full: str
     short: str
-    redrawn: bool
+    longer: bool
 
 
 def tell(case: Case) -> Told:
@@ -38,7 +40,7 @@ def tell(case: Case) -> Told:
     space = limit - len(about) - _FIRST_LINE
     cut = len(printed.short) > max(space, 0)
     handle = None
-    if printed.full and (cut or printed.redrawn):
+    if printed.full and (cut or printed.short != printed.full):
         handle = case.outputs.keep(printed.full, case.tool.name)
     body = _head_and_tail(printed, max(space - _MARK, 0), handle) if cut else printed.short
     body = body or ("" if words else "(no output)")
@@ -59,7 +61,8 @@ def _printed(case: Case) -> _Printed:
     redrawn = any("\r" in text.replace("\r\n", "\n") for text in masked)
     frames = [visible.visible(visible.last_frames(text)) for text in masked] if redrawn else whole
     short = [visible.joined_repeats(text) for text in frames]
-    return _Printed(_with_stderr(whole, case.outcome), _with_stderr(short, case.outcome), redrawn)
+    longer = sum(map(_bytes, whole)) > _size(case.outcome)
+    return _Printed(_with_stderr(whole, case.outcome), _with_stderr(short, case.outcome), longer)
 
 
 def _with_stderr(texts: list[str], outcome: Outcome) -> str:
@@ -70,16 +73,19 @@ def _with_stderr(texts: list[str], outcome: Outcome) -> str:
     return f"{out}\n[stderr, {size:,} bytes]\n{messages}" if out else f"[stderr, {size:,} bytes]\n{messages}"
 
 
+def _size(outcome: Outcome) -> int:
+    return max(outcome.stdout_total, len(outcome.stdout)) + max(outcome.stderr_total, len(outcome.stderr))
+
+
 def _first_line(outcome: Outcome, status: str, words: Words | None, handle: str | None) -> str:
     """ "exit 0 · ok · 12 bytes", "timed_out · error · 12 bytes"; a good exit code with an error says which error."""
-    size = max(outcome.stdout_total, len(outcome.stdout)) + max(outcome.stderr_total, len(outcome.stderr))
     if outcome.kind is not Kind.EXITED:
         parts = [outcome.kind.value, "error"]
     elif words is not None:
         parts = [f"exit {outcome.exit_code}", f"error {words.code}"]
     else:
         parts = [f"exit {outcome.exit_code}", status]
-    parts.append(f"{size:,} bytes")
+    parts.append(f"{_size(outcome):,} bytes")
     if handle:
         parts.append(f"handle {handle} (read_output)")
     return " · ".join(parts)
@@ -89,9 +95,14 @@ def _head_and_tail(printed: _Printed, space: int, handle: str | None) -> str:
     text = printed.short
     head = visible.cut_head(text, int(space * _HEAD_SHARE))
     tail = visible.cut_tail(text[len(head) :], space - len(head))
-    missing = len(text[len(head) : len(text) - len(tail)].encode("utf-8", "replace"))
+    missing = _bytes(text[len(head) : len(text) - len(tail)])
+    of = ", counted as they are shown," if printed.longer else ""
     rest = f"; read_output with handle {handle}" if handle else ""
     if handle and printed.full.startswith(head):
         rest += f", offset {len(head)}"
     end = "" if head.endswith("\n") or not head else "\n"
-    return f"{head}{end}[… {missing:,} bytes not shown{rest} …]\n{tail}"
+    return f"{head}{end}[… {missing:,} bytes{of} not shown{rest} …]\n{tail}"
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

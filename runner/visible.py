@@ -18,6 +18,7 @@ _UNSEEN = (
 )  # fmt: skip
 PLACEHOLDER = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _PLACEHOLDER_MAX = 52
+_WORTH_JOINING = 200
 _LINE_SEARCH = 200  # characters given up to cut at the end of a line
 _NOTHING_DRAWN = re.compile(r"(?:\x1b\[[0-9;?]*[A-Za-z]|[ \t])*")
 _REPEATED = re.compile(r"^(.*+)\n(?:\1\n){2,}", re.MULTILINE)
@@ -85,7 +86,9 @@ def _last_frame(line: str) -> str:
 
 
 def joined_repeats(text: str) -> str:
-    """Runs of three and more identical lines as one line and a count."""
+    """Runs of identical lines as one line and a count, where that saves at least _WORTH_JOINING characters: the lines of a
+    file count for whoever edits it.
+    """
     short = _REPEATED.sub(_counted, f"{text}\n")
     return short[:-1]
 
@@ -93,7 +96,8 @@ def joined_repeats(text: str) -> str:
 def _counted(hit: re.Match[str]) -> str:
     line = hit.group(1)
     times = (hit.end() - hit.start()) // (len(line) + 1) - 1
-    return f"{line}\n[the line above {times:,} more times]\n"
+    joined = f"{line}\n[the line above {times:,} more times]\n"
+    return joined if len(hit[0]) - len(joined) >= _WORTH_JOINING else hit[0]
 
 
 def cut_head(text: str, limit: int) -> str:

@@ -74,9 +74,10 @@ async def _call(
 ) -> int:
     supervisor.attach(asyncio.get_running_loop())
     lockdown.lock(lockdown.program(), landlock=prepared.host.landlock > 0)
+    redactor = Redactor(settings.secrets.values, rules=settings.secrets.rules)
     catalog = Catalog(prepared.tools)
     if options.tool not in catalog.by_name:
-        catalog = catalog.merged(await describe(settings.policy.catalogs, supervisor))
+        catalog = catalog.merged(await describe(settings.policy.catalogs, supervisor, redactor))
     tool = catalog.get(options.tool)
     if tool is None:
         raise UnknownTool(
@@ -84,7 +85,6 @@ async def _call(
         )
     arguments = _arguments(options, tool.definition()["inputSchema"])
     outcome = await supervisor.run(tool.call(arguments, prepared.root))
-    redactor = Redactor(settings.secrets.values, rules=settings.secrets.rules)
     result = results.to_result(tool, outcome, redactor, Outputs(), settings.policy)
     document = {"tool": tool.name, "is_error": result.is_error, "text": result.text}
     if result.structured is not None:

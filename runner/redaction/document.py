@@ -172,6 +172,32 @@ def flatten(document: object, skip: frozenset[str]) -> Flat:
     return flat
 
 
+def without_numbers(document: object, known: frozenset[str], placeholder: str) -> tuple[object, int]:
+    """A copy in which every number whose digits hold one of `known` is `placeholder`, and how many there were.
+
+    Raises DocumentTooDeep. The document itself where nothing was found.
+    """
+    holder: list[object] = [document]
+    work: list[tuple[list[object] | dict[str, object], str | int, int]] = [(holder, 0, 0)]
+    found = nodes = 0
+    while work:
+        container, where, depth = work.pop()
+        nodes += 1
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise DocumentTooDeep
+        item: object = container[where]  # type: ignore[index]
+        if isinstance(item, dict):
+            item = container[where] = dict(item)  # type: ignore[index]
+            work += ((item, name, depth + 1) for name in item)
+        elif isinstance(item, list):
+            item = container[where] = list(item)  # type: ignore[index]
+            work += ((item, index, depth + 1) for index in range(len(item)))
+        elif isinstance(item, int | float) and any(digits in repr(item) for digits in known):
+            container[where] = placeholder  # type: ignore[index]
+            found += 1
+    return (holder[0] if found else document), found
+
+
 def _level(key: str, levels: dict[str, Level], skip: frozenset[str]) -> Level:
     if key not in levels:
         levels[key] = "" if key.lower() in skip else level(key.encode("utf-8", "surrogatepass"))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from runner.redaction import encoded, shapes
-from runner.redaction.document import flatten, listed
+from runner.redaction.document import flatten, listed, without_numbers
 from runner.redaction.known import VALUE_KIND, KnownFinder
 from runner.redaction.pairs import PairFinder
 from runner.redaction.rule import Rule
@@ -24,7 +24,7 @@ from runner.redaction.rules import TOKEN_RULES
 from runner.redaction.spans import Budget, Span
 from runner.redaction.spellings import literals
 from runner.redaction.tokens import TokenFinder
-from runner.redaction.values import SecretValue
+from runner.redaction.values import SecretValue, is_number
 from runner.redaction.view import SEPARATOR, Viewer
 
 MAX_BYTES = 32 * 1024 * 1024  # about two seconds; beyond it the text is withheld
@@ -66,6 +66,7 @@ class Redactor:
         rules: tuple[Rule, ...] = (),
     ) -> None:
         self._values = values
+        self._numbers = frozenset(one.value for one in values if is_number(one.value))
         self._rules = rules
         self._exempt = frozenset(word.lower() for word in exempt) - {VALUE_KIND, "private-key", WITHHELD}
         self._finders: _Finders | None = None
@@ -109,12 +110,15 @@ class Redactor:
         raise _Unsettled
 
     def _settle_value(self, value: object) -> tuple[object, Counts]:
+        total: Counter[str] = Counter()
+        if self._numbers:
+            value, found = without_numbers(value, self._numbers, f"[REDACTED:{VALUE_KIND}]")
+            total.update({VALUE_KIND: found} if found else {})
         strings = listed(value, self._exempt)
         if strings is not None:
             joined = _joined(strings)
             if _FLAG_IN_LIST not in joined and not self._scan(joined, _deadline(len(joined))):
-                return value, {}
-        total: Counter[str] = Counter()
+                return value, dict(total)
         deadline = 0.0
         for _ in range(MAX_PASSES):
             flat = flatten(value, self._exempt)

@@ -11,6 +11,15 @@ from runner.redaction.spans import Budget, Span
 VALUE_KIND = "secret-value"
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _BREAKS = b" \t\r\n"
+# What stands at a break in a diff, a quotation, a table, a string that goes on in the next line: as long as its blanks.
+_MARKS = (
+    (b"\n+", b"\n "),
+    (b"\n-", b"\n "),
+    (b"\n>", b"\n "),
+    (b"\n|", b"\n "),
+    (b"\\\n", b" \n"),
+    (b"\\\r\n", b" \r\n"),
+)
 _KEPT = re.compile(rb"[^ \t\r\n]+").finditer
 
 
@@ -39,6 +48,13 @@ class KnownFinder:
         """Values that were wrapped: the text without its white space is searched, and only then mapped back."""
         if b"\n" not in text:
             return []
+        spans = self._joined(text, budget)
+        plain = text
+        for mark, blank in _MARKS:
+            plain = plain.replace(mark, blank)
+        return spans if plain == text else spans + self._joined(plain, budget)
+
+    def _joined(self, text: bytes, budget: Budget) -> list[Span]:
         joined = text.translate(None, _BREAKS)
         hits = [hit for hit in self._literals.find(joined) if self._unbroken[hit[0]]]
         if not hits:

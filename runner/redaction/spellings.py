@@ -10,6 +10,7 @@ from urllib.parse import quote, quote_plus
 
 from runner.redaction.values import SecretValue, is_maskable
 
+_SPECIAL = re.compile(r"[^\w@%+=:,./-]", re.ASCII)
 _CASED_FROM = 12  # characters from which a value is looked for in lower and in upper case too
 
 
@@ -47,9 +48,24 @@ def _plain_forms(value: str) -> Iterator[bytes]:
     yield quote_plus(raw).encode()
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
-    yield html.escape(value).encode("utf-8", "surrogatepass")
-    yield value.replace("'", "'\\''").encode("utf-8", "surrogatepass")
-    yield repr(value)[1:-1].encode("utf-8", "surrogatepass")
+    for quoted in _quoted(value):
+        yield quoted.encode("utf-8", "surrogatepass")
+
+
+def _quoted(value: str) -> Iterator[str]:
+    """As CSV, SQL and YAML, shells, XML and HTML, and Python write it inside of quotes."""
+    yield repr(value)[1:-1]
+    yield value.replace('"', '""')
+    yield value.replace("'", "''")
+    yield value.replace("'", "'\\''")
+    yield value.replace("'", "'\"'\"'")  # shlex.quote
+    yield _SPECIAL.sub(r"\\\g<0>", value)  # printf %q of bash
+    yield re.sub(r'(["\\$`])', r"\\\1", value)  # in double quotes of a shell
+    escaped = html.escape(value, quote=False)
+    yield escaped
+    for apostrophe in ("'", "&#x27;", "&#39;", "&#039;", "&apos;"):
+        for quote_mark in ('"', "&quot;", "&#34;"):
+            yield escaped.replace('"', quote_mark).replace("'", apostrophe)
 
 
 def _json_inside(value: str, *, ascii_only: bool = False) -> str:

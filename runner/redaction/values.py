@@ -81,6 +81,7 @@ _COMMON = frozenset(
     ]
 )
 _PLACE = re.compile(r"(?:~|\.{1,2})?/[^\s:@]*$|[A-Za-z][A-Za-z0-9+.-]*://[^@]*$")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NAME = re.compile(r"[A-Za-z]{2,}[0-9]{0,3}(?:[-_. ][A-Za-z]{2,}[0-9]{0,3}){0,6}")
 _USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#]+)@")
@@ -147,6 +148,11 @@ def is_maskable(value: str) -> bool:
     if _WORD.fullmatch(value):
         return len(value) >= 16
     return len(set(value)) > 2
+
+
+def is_number(value: str) -> bool:
+    """Whether a value that is hidden can stand in JSON as a number (RFC 8259, section 6)."""
+    return bool(_NUMBER.fullmatch(value)) and is_maskable(value)
 
 
 def is_plain(value: str) -> bool:

@@ -88,9 +88,11 @@ def test_refusals_say_what_is_allowed(arguments: dict[str, object], message: str
 
 
 def test_a_missing_handle() -> None:
-    for arguments in (None, {}, {"handle": ""}):
-        with pytest.raises(HandleRefused):
+    for arguments in (None, {}, {"handle": None}):
+        with pytest.raises(ReadRefused, match='"handle" is missing'):
             read_output.answer(Outputs(), arguments)
+    with pytest.raises(HandleRefused):
+        read_output.answer(Outputs(), {"handle": ""})
     with pytest.raises(ReadRefused):
         read_output.answer(Outputs(), {"handle": ["out_"]})
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 import pytest
@@ -304,14 +304,49 @@ def test_control_characters_are_visible(desk: Desk) -> None:
     assert result.text.split("\n")[1] == "a␛[31m␀␇<U+202E>b<U+009B><U+2066>␡\tc<U+200B>d"
 
 
-def test_a_capture_that_was_cut_loses_its_last_run(desk: Desk) -> None:
-    half = f"token is {VALUE[:12]}".encode()
-    shown = desk.show(Outcome(Kind.TOO_MUCH_OUTPUT, stdout=half, stdout_total=9**9), "text")
+@pytest.mark.parametrize("before", [0, 55, 62, 70])
+def test_a_name_that_stands_twice_is_masked_before_it_is_shortened(desk: Desk, before: int) -> None:
+    name = "x" * before + VALUE
+    shown = desk.show(exited(0, f'{{"{name}": 1, "{name}": 2}}'.encode()), "json")
+    assert VALUE[:6] not in shown.text
+    assert "stands twice" in shown.text
+
+
+@pytest.mark.parametrize("output", ["json", "text"])
+@pytest.mark.parametrize("kind", [Kind.TOO_MUCH_OUTPUT, Kind.TIMED_OUT, Kind.SIGNALLED, Kind.OUT_OF_MEMORY])
+def test_the_unfinished_last_line_of_a_stopped_tool_is_left_out(desk: Desk, kind: Kind, output: str) -> None:
+    """A library writes in blocks: where the tool was stopped, half a secret may be all that came of it."""
+    half = f"first line\nphrase is correct horse 7battery {VALUE[:12]}".encode()
+    total = 9**9 if kind is Kind.TOO_MUCH_OUTPUT else len(half)
+    stopped = Outcome(kind, signal=9, stdout=half, stderr=half, stdout_total=total, stderr_total=len(half))
+    shown = desk.show(stopped, output)
     assert VALUE[:12] not in shown.text
-    assert "token is" in shown.text
-    assert (
-        VALUE[:12] in desk.show(exited(0, half), "text").text
-    )  # the control: whole output keeps its last word
+    assert "horse" not in shown.text
+    assert "first line" in shown.text
+    assert "[the unfinished last line, 45 bytes of it, is left out]" in shown.text
+    finished = replace(stopped, stdout=half + b"\n", stderr=half + b"\n", stdout_total=total + 1)
+    assert "horse" in desk.show(finished, output).text
+    assert "horse" in desk.show(exited(0, half), "text").text  # the control: an end of its own is an end
+
+
+def test_of_a_long_unfinished_line_only_the_end_is_left_out(desk: Desk) -> None:
+    shown = desk.show(Outcome(Kind.TIMED_OUT, stdout=b"a" * 5000 + b"b" * 4096, stdout_total=9096), "text")
+    assert "aaaa\n[the unfinished last line, 4,096 bytes of it, is left out]" in shown.text
+    assert "bb" not in shown.text
+
+
+def test_what_is_missing_is_never_said_to_be_more_than_there_was(desk: Desk) -> None:
+    text = desk.show(exited(0, b"x\n" + b"\0" * 300_000), "text").text
+    assert text.startswith("exit 0 · ok · 300,002 bytes")
+    assert re.search(r"\[… 8[0-9]{2},[0-9]{3} bytes, counted as they are shown, not shown", text)
+    numbers = b"".join(b"%d\n" % number for number in range(100_000))
+    assert " bytes not shown" in desk.show(exited(0, numbers), "text").text
+
+
+def test_few_equal_lines_stay_as_they_are(desk: Desk) -> None:
+    """Whoever edits a file counts its lines; a note may not be longer than what it stands for."""
+    content = "matrix = [\n" + "        0,\n" * 3 + "]\n\n\n\n\nend"
+    assert desk.show(exited(0, content.encode()), "text").text.split("\n", 1)[1] == content
 
 
 # ---- every outcome ----
@@ -323,10 +358,10 @@ def test_every_outcome_has_words(desk: Desk, kind: Kind, output: str) -> None:
     usage = Usage(45.1, 30.2, 2**30, 12, 99, 2**20)
     outcome = Outcome(
         kind,
-        stdout=b"partial out",
-        stderr=b"partial err",
-        stdout_total=11,
-        stderr_total=11,
+        stdout=b"partial out\n",
+        stderr=b"partial err\n",
+        stdout_total=12,
+        stderr_total=12,
         usage=usage,
         limit_value=7,
     )

@@ -12,7 +12,10 @@ from runner.error_texts import relative
 
 
 def test_runs_of_identical_lines() -> None:
-    assert visible.joined_repeats("a\na\na\na\nb\nb\nc") == "a\n[the line above 3 more times]\nb\nb\nc"
+    assert visible.joined_repeats("a\n" * 200 + "b\nb\nc") == "a\n[the line above 199 more times]\nb\nb\nc"
+    assert visible.joined_repeats("a\n" * 116 + "b").count("a\n") == 116  # 200 characters are not saved
+    line = "x" * 150 + "\n"
+    assert visible.joined_repeats(line * 3) == line + "[the line above 2 more times]\n"
     assert visible.joined_repeats("") == ""
     assert visible.joined_repeats("a\n") == "a\n"
 
