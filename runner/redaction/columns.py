@@ -11,23 +11,29 @@ from runner.redaction.worth import is_password, is_token
 _LINE, _ROWS = 1024, 200  # bytes of a line, rows of a table that are looked at
 _SEPARATORS = (b",", b"\t", b"|", b";")
 _ENDS = (*_SEPARATORS, b"\n", b"\r", b" ", b'"')
+_RULE = re.compile(rb"[-+=|: ]{3,}").fullmatch
 _CELL = re.compile(rb"[A-Za-z0-9_ ./()#-]{1,40}\Z").match
 
 
 def below(text: bytes, heading: tuple[int, int], level: Level, budget: Budget) -> list[Span]:
     """Spans of the cells below the heading at [start, end); none when that is no heading of a table."""
     start, end = heading
-    if text[end : end + 1] not in _ENDS or (text[end : end + 1] == b" " and b"|" not in text[end : end + 40]):
+    following = text[end : end + 1]
+    if following not in _ENDS:
         return []
     first = text.rfind(b"\n", max(0, start - _LINE), start) + 1
     last = text.find(b"\n", end, end + _LINE)
     if last < 0 or start - first > _LINE - 2:
         return []
     line = text[first:last]
+    if following == b" " and b"|" not in line:
+        return []
     separator = next((mark for mark in _SEPARATORS if mark in line), b"")
     if not separator:
         return []
     cells = [cell.strip(b' \t\r"').lower() for cell in line.split(separator)]
+    if sum(map(bool, cells)) < 2:
+        return []  # an argument or a member with a comma, on a line of its own
     column = text.count(separator, first, start)
     if any((cell and not _CELL(cell)) or cell.isdigit() for cell in cells) or not cells[column].endswith(
         text[start:end].lower()
@@ -50,6 +56,9 @@ def _cells(
         last = min(len(text), at + _LINE) if last < 0 else last
         cells = text[at:last].split(separator)
         if len(cells) != width:
+            if _RULE(text, at, last):  # ----+---- below the head, as psql and mysql draw it
+                at = last + 1
+                continue
             break
         cell = cells[column]
         value = cell.strip(b' \t\r",')

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from runner.redaction import grammar
 from runner.redaction.grammar import Matcher
 from runner.redaction.keys import Level
-from runner.redaction.worth import is_gap, is_password, is_token, is_words, worth_hiding
+from runner.redaction.worth import is_drawn_word, is_gap, is_password, is_token, is_words, worth_hiding
 
 _LEAST_LETTERS = 16  # a shorter word without quotes is a word
 _SCHEME_WORD = re.compile(
@@ -27,6 +27,8 @@ _COMMANDS = frozenset(
 _TAKES_A_WORD = (b"requirepass", b"masterauth", b"bindpw", b"rootpw")
 _NETRC = re.compile(rb"(?:machine|login)\s{1,8}\S{1,128}\s{1,16}\Z").search
 _ASSIGNED = re.compile(rb"[A-Za-z_.-]{1,32}=[^=]").match
+_MINIFIED = re.compile(rb"[A-Za-z_$][)};]").match  # url.password=e}get …
+_CONTROLS = re.compile(rb"\[[a-z_]{1,24}=").match  # password [success=1 default=ignore]: pam.conf(5)
 _ENV_NAME = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z").match
 
 
@@ -82,7 +84,13 @@ class Form(NamedTuple):
 def is_out(name: Name, found: Value, loose: bool) -> bool:
     """What is a secret in no form: words without quotes, a scheme, what a test passed."""
     value = found.value
-    if not found.quoted and not name.netrc and value.isalpha() and len(value) < _LEAST_LETTERS:
+    if (
+        not found.quoted
+        and not name.netrc
+        and value.isalpha()
+        and len(value) < _LEAST_LETTERS
+        and not is_drawn_word(value)
+    ):
         return True
     if _SCHEME_WORD(value):
         return True
@@ -90,7 +98,7 @@ def is_out(name: Name, found: Value, loose: bool) -> bool:
 
 
 def _assign(name: Name, found: Value) -> bool:
-    if found.form["op"] == b"==" and not found.quoted:
+    if not found.quoted and (found.form["op"] == b"==" or _MINIFIED(found.value)):
         return False
     return worth_hiding(name.level, found.value, sure=found.sure)
 
@@ -135,9 +143,18 @@ def _beside(name: Name, found: Value) -> bool:
 
 
 def _call(name: Name, found: Value) -> bool:
-    return name.level != "password" and _strong(
-        name, found.value, 6
-    )  # a function that takes one is no place of one
+    # a function that takes a password is no place of one, a setter is: .password("…"), .setPassword("…")
+    is_setter = b"." in name.word
+    return (name.level != "password" or is_setter) and _strong(name, found.value, 6)
+
+
+def _nested(name: Name, found: Value) -> bool:
+    return worth_hiding(name.level, found.value, sure=True)
+
+
+def _part(name: Name, found: Value) -> bool:
+    in_header = name.text[max(0, name.start - 6) : name.start] == b'name="'
+    return in_header and worth_hiding(name.level, found.value, sure=True)
 
 
 def _spaced(name: Name, found: Value) -> bool:
@@ -149,10 +166,20 @@ def _spaced(name: Name, found: Value) -> bool:
     if takes or (front and front[-1].lower() in _COMMANDS):
         return worth_hiding(name.level, value, sure=False)
     between = found.form.group()
-    wide = found.form["bar"] or b"\t" in between or b"  " in between
+    wide = found.form["bar"] or b"\t" in between or b"  " in between or _is_line(name, found)
     if wide and _ENV_NAME(name.word):
         return worth_hiding(name.level, value, sure=False)
     return _strong(name, value, 8) and (name.level != "password" or bool(wide))
+
+
+def _is_line(name: Name, found: Value) -> bool:
+    """A line of a configuration file that is nothing but name and value."""
+    front = name.text[max(0, name.start - 33) : name.start]
+    return not front.rpartition(b"\n")[2].strip() and name.text[found.end : found.end + 1] in (
+        b"",
+        b"\n",
+        b"\r",
+    )
 
 
 def _strong(name: Name, value: bytes, least: int) -> bool:
@@ -160,7 +187,7 @@ def _strong(name: Name, value: bytes, least: int) -> bool:
     if b" " in value:
         return False
     if name.level == "password":
-        return is_password(value, least) and not is_words(value)
+        return is_password(value, least) and not is_words(value) and not _CONTROLS(value)
     if value.startswith((b"(", b"[", b"{")) or _ASSIGNED(value):
         return False
     return is_token(value) and (name.level != "weak" or worth_hiding("weak", value, sure=False))
@@ -175,9 +202,11 @@ _LISTED = Form(grammar.LISTED, None, _listed, loose=True)
 _IS = Form(grammar.IS, None, _is, loose=True)
 _BESIDE = Form(grammar.BESIDE, None, _beside, loose=True)
 _CALL = Form(grammar.CALL, None, _call)
+_NESTED = Form(grammar.NESTED, None, _nested)
+_PART = Form(grammar.MULTIPART, grammar.REST, _part)
 _SPACED = Form(grammar.SPACED, None, _spaced, loose=True)
 
-_AFTER_QUOTE = (_ASSIGN, _MEMBER, _LISTED, _ELEMENT, _BLOCK, _IS)
+_AFTER_QUOTE = (_ASSIGN, _MEMBER, _LISTED, _ELEMENT, _BLOCK, _IS, _NESTED, _PART)
 _AFTER_SPACE = (_ASSIGN, _ELEMENT, _IS, _BESIDE, _SPACED)
 _AFTER_OPERATOR = (_ASSIGN, _BLOCK, _IS)
 _BY_NEXT: dict[bytes, tuple[Form, ...]] = {
@@ -187,6 +216,7 @@ _BY_NEXT: dict[bytes, tuple[Form, ...]] = {
     b"\r": (_ASSIGN, _MEMBER),
     b"\n": (_ASSIGN, _MEMBER),
     **dict.fromkeys((b'"', b"'", b"\\", b"&", b"`"), _AFTER_QUOTE),
+    b"`": (*_AFTER_QUOTE, _SPACED),
     **dict.fromkeys((b" ", b"\t"), _AFTER_SPACE),
     **dict.fromkeys((b":", b"="), _AFTER_OPERATOR),
 }

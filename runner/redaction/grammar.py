@@ -13,17 +13,20 @@ Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 QUOTE = rb"""\\{0,7}["'`]|&quot;|&\#34;|&\#39;"""
 _SPACE = rb"[ \t]{0,32}+"
-_TYPE = rb"""(?(close)|(?::[ ]?[A-Za-z&*?\[][A-Za-z0-9_.&*'<>?\[\]| ]{0,40}?(?=[ ]?=[ ]?[^=>])|[ ](?:string|str|\[\]byte|String)(?=[ ]=)|\[[0-9]{0,6}\])?)"""
+_TYPE = rb"""(?(close)|(?::[ ]?[A-Za-z&*?\[][A-Za-z0-9_.&*'<>?\[\]| ]{0,40}?(?=[ ]=[ ][^=>\s]|=[ ]?[\"'])|[ ](?:string|str|\[\]byte|String|As[ ]String)(?=[ ]=)|\[[0-9]{0,6}\]|[ ]\[[A-Za-z0-9*]{0,24}\](?=:))?)"""
 _WRAPPER = rb"(?:(?:Some|String|SecretStr|SecretString|Secret|Just|Optional|str|bytes|b|r|u|rb|br|f|L|N|@|\$|Ok)?\(?\[?(?=\\{0,7}[\"'`]))?"
+
+# an anchor or a type of YAML, a type and length as var_dump of PHP shows it
+_LEAD = rb"(?:&\w{1,24}[ ]|!!str[ ]|\r?\n[ ]{0,16}string\([0-9]{1,5}\)[ ])?"
 
 # name, perhaps quoted or indexed; an operator; an opening quote or none
 ASSIGN = re.compile(
-    rb"(?x)(?P<close>" + QUOTE + rb")?[\]}]{0,2}" + _TYPE + _SPACE +
-    rb"(?P<op>:=|=>|->|\xe2\x86\x92|<-|\?=|\+=|\|=|==|=|:(?!:))" + _SPACE + _WRAPPER + rb"(?P<open>" + QUOTE + rb")?"
+    rb"(?x)(?P<close>" + QUOTE + rb")?[\]})]{0,2}" + _TYPE + _SPACE +
+    rb"(?P<op>:=|=>|->|\xe2\x86\x92|<-|\?=|\+=|\|=|==|=|:(?!:)|\xef\xbc\x9a|(?:\|\||\?\?|or)(?=[ ]?[\"'`]))" + _SPACE + _LEAD + _WRAPPER + rb"(?P<open>" + QUOTE + rb")?"
 ).match  # fmt: skip
 # {"name": "X", "value": "…"}, name: X / value: …, <add key="X" value="…"/>
 MEMBER = re.compile(
-    rb"(?x)(?P<close>" + QUOTE + rb")?,?\s{0,64}+(?:[a-zA-Z_]{1,16}[ ]?[:=][ ]?[\"']?(?:string|text|secret|password|env_var|masked|hidden|[a-z]{1,12})[\"']?,?\s{1,64}+)?"
+    rb"(?x)(?P<close>" + QUOTE + rb")?,?\s{0,64}+(?:[\"']?[a-zA-Z_]{1,16}[\"']?[ ]?[:=][ ]?[\"']?[A-Za-z_]{1,16}[\"']?,?\s{0,64}+){0,2}"
     rb"(?P<mark>" + QUOTE + rb")?(?:[A-Za-z]{0,16}[vV]alue|VALUE|val|content|default)(?(mark)(?:" + QUOTE + rb"))"
     rb"[ \t]{0,8}+[:=]\s{0,32}+(?P<open>" + QUOTE + rb")?"
 ).match  # fmt: skip
@@ -37,9 +40,20 @@ BESIDE = re.compile(rb"(?P<close>)[ \t]{1,16}+(?P<open>[\"'`])").match
 SPACED = re.compile(
     rb"(?x)(?P<close>" + QUOTE + rb")?\]?(?:[ \t]{1,40}+(?P<bar>\||\xe2\x94\x82|\xe2\x94\x83)[ \t]{1,40}+|(?P<comma>,)[ ]?|[ \t]{1,60}+)(?P<open>[\"'`])?"
 ).match  # fmt: skip
-IS = re.compile(rb"(?P<close>[`\"'])?:? (?:is|was|to|as|changed to|set to|=) (?P<open>[\"'`])?").match
+IS = re.compile(
+    rb"(?P<close>[`\"'])?(?: (?:is|was) generated for [\w@.%'-]{1,64}:"
+    rb"|(?: for [\w@.%'-]{1,64})?:? (?:is|was|to|as|changed to|set to|=):?) (?P<open>[\"'`])?"
+).match
+# {"name": {…, "value": "…"}}, variable "name" { … default = "…" }
+NESTED = re.compile(
+    rb"(?P<close>[\"'])(?:\s{0,4}:\s{0,8}|[ ])\{[^{}\xff]{0,160}?[\"']?\b(?:value|default)[\"']?\s{0,8}[:=]\s{0,8}(?P<open>[\"'])"
+).match
+# a part of multipart/form-data: name="password", an empty line, the value
+MULTIPART = re.compile(rb"(?P<close>\")\r?\n\r?\n(?P<open>)").match
+# "old" -> "new", as plans of Terraform show a change
+CHANGED = re.compile(rb"[\"'] (?:->|=>|\xe2\x86\x92) (?P<open>[\"'])").match
 ELEMENT = re.compile(
-    rb"(?P<close>[\"'])?(?: [\w:-]{1,40}=[\"'][^\"'<>\n]{0,80}[\"']){0,4}>\s{0,16}+(?:<!\[CDATA\[)?(?P<open>)"
+    rb"(?P<close>[\"'])?(?: [\w:-]{1,40}=[\"'][^\"'<>\n]{0,160}[\"']){0,4}>\s{0,16}+(?:<!\[CDATA\[)?(?P<open>)"
 ).match
 PLIST = re.compile(rb"(?P<close>)</[a-zA-Z]{1,16}>\s{0,64}+<[a-zA-Z]{1,16}>(?P<open>)").match
 CALL = re.compile(rb"(?P<close>)\((?P<open>[\"'])").match

@@ -13,7 +13,7 @@ from runner.redaction.worth import is_gap, is_token
 
 _AFTER = re.compile(rb"(?:[ \t]{1,8}|%20|\+)[\"']?([A-Za-z0-9._~+/=|:-]{4,8192}+)").match
 _HEADER = re.compile(
-    rb"""[\\"'`\]]{0,4}[ ]?(?::|=>?|,|[ ])[ ]{0,4}(?:b|u)?[\\"'`]{0,4}
+    rb"""[\\"'`\]]{0,4}[ ]?(?P<op>:|=>?|,|[ ])[ ]{0,4}(?:b|u)?[\\"'`]{0,4}
     (?:(?P<scheme>[A-Za-z][A-Za-z0-9-]{1,24})(?:[ ]{1,4}|%20|\+|:[ ]))?(?:token=|key=)?[\\"']{0,2}
     (?P<value>[^\s"'\\,;`<>)}\xff]{6,8192}+)""", re.VERBOSE
 ).match  # fmt: skip
@@ -61,6 +61,8 @@ def _authorization(text: bytes, end: int) -> list[Span] | None:
     value, scheme = header["value"], (header["scheme"] or b"").lower()
     if is_gap(value) or b"credential=" in value.lower():
         return []
+    if header["op"] == b" " and not is_token(value.rstrip(b"=")):
+        return None  # prose: "the Authorization Server Metadata"
     if scheme == b"basic":
         known = is_basic(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4))
         return [Span(*header.span("value"), "basic-credentials")] if known else []

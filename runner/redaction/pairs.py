@@ -23,6 +23,9 @@ _DEAD = frozenset((b"", *(bytes((byte,)) for byte in b"!*/^~\xff")))  # after th
 _NAME_TAIL = re.compile(rb"[A-Za-z0-9_.-]*+").match
 _LINE_START = re.compile(rb"(?:\n|\A)[ \t]{0,8}(?:[+-] ?)?(?:export |set |env )?[\"']?\Z").search
 _WORD_BEFORE = re.compile(rb"([A-Za-z]{2,16}) \Z").search
+_STOPS = re.compile(
+    rb"\xef\xbc[\x81\x89\x8c\x9b]|\xe3\x80[\x81\x82]"
+).split  # full-width commas, stops and brackets
 _NUMBERED = re.compile(rb" #?[0-9]{1,2}(?=:)").match
 
 
@@ -46,7 +49,7 @@ class PairFinder:
                 continue
             start, end = _name_around(text, inside + (text[inside] == 32))
             position = end
-            if text[end : end + 1] in _DEAD:
+            if text[end : end + 1] in _DEAD and text[end : end + 3] != b"**:":
                 continue
             found = headers.special(text, lowered, start, end)
             if found is None:
@@ -88,16 +91,24 @@ def _spoken(text: bytes, word: bytes, start: int) -> Level:
 def _is_part(name: Name) -> bool:
     """Whether the name stands in an address, a qualified name, an ARN or a placeholder, and so names no value."""
     front = name.text[max(0, name.start - 90) : name.start]
+    following = name.text[name.end : name.end + 2]
+    if front.endswith(b"${") and following in (b":?", b":+", b"? ", b"+ "):  # ${NAME:?what to say without it}
+        return True
+    if name.word == b"PWD" and front.endswith((b"$", b"${", b"$(")):  # the folder of a shell, not a password
+        return True
     return front.endswith((b"://", b"::", b"REDACTED:")) or (front.endswith(b":") and b"arn:" in front)
 
 
 def _beside(name: Name, spans: list[Span], budget: Budget) -> list[Span]:
     """The value beside the name; of a heading the cells below it, which go to `spans` at once."""
     number = _NUMBERED(name.text, name.end)  # Unseal Key 1: …
-    name = name._replace(end=number.end()) if number else name
+    if number:
+        name = name._replace(end=number.end())
+    elif name.text[name.end : name.end + 3] == b"**:":  # bold, in Markdown
+        name = name._replace(end=name.end + 2)
     for form in forms(name):
         if value := _value(name, form):
-            return [value]
+            return [value, *_changed(name, value)]
     if value := _before(name):
         return [value]
     spans += columns.below(name.text, (name.start, name.end), name.level, budget)
@@ -112,6 +123,8 @@ def _value(name: Name, form: Form) -> Span | None:
     at = found.end()
     body = (form.reader or _reader(name, opening))(name.text, at)
     value = body.group() if body else b""
+    if not opening:
+        value = _STOPS(value, 1)[0]
     if opening.startswith(b"\\"):
         value = value.rstrip(b"\\")
     read = Value(found, value, at + len(body.group()) if body else at)
@@ -122,6 +135,13 @@ def _value(name: Name, form: Form) -> Span | None:
         rest = grammar.ON(name.text, stop)
         stop = rest.end() if rest else stop
     return Span(at, stop, name.kind)
+
+
+def _changed(name: Name, old: Span) -> list[Span]:
+    """What a value is changed to: "old" -> "new"."""
+    arrow = grammar.CHANGED(name.text, old.end)
+    new = grammar.inside(arrow["open"])(name.text, arrow.end()) if arrow else None
+    return [Span(*new.span(), name.kind)] if new and worth_hiding(name.level, new.group(), sure=True) else []
 
 
 def _reader(name: Name, opening: bytes) -> Matcher:

@@ -11,7 +11,7 @@ RULES: tuple[Rule, ...] = (
     Rule("github-oauth", "github-token", "GitHub OAuth access token.", ("gho_",), "word", "gho_<alnum:36>", ("gho_token",)),
     Rule("github-user", "github-token", "GitHub user-to-server token.", ("ghu_",), "word", "ghu_<alnum:36>", ("ghu_token",)),
     Rule("github-app", "github-token", "GitHub app installation token; newer ones carry a JWT after the id.", ("ghs_",),
-         "dot", "ghs_<alnum:36>", ("ghs_installation_token_of_the_app",)),
+         "dot", "ghs_<alnum:36>", ("ghs_installation_token_of_the_app", "_highs_options.cpython-311-x86_64-linux-gnu.so"), 36, bounded=True),
     Rule("github-refresh", "github-token", "GitHub refresh token.", ("ghr_",), "word", "ghr_<alnum:76>", ("ghr_token",)),
     Rule("github-fine-grained", "github-token", "GitHub fine-grained token.", ("github_pat_",), "word",
          "github_pat_<alnum:22>_<alnum:59>", ("github_pat_example_only_not_a_token_here", "github_pat_token")),

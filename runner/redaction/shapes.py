@@ -1,4 +1,4 @@
-"""Secrets whose form is more than one run of characters: JWTs, passwords in URLs, logins, webhooks, .pgpass.
+"""Secrets whose form is more than one run of characters: JWTs, passwords in URLs, webhooks, .pgpass.
 
 Runs in the front; pure over bytes. Each function is called at an anchor and answers (span or nothing, how far it has
 looked), so that nothing is looked at twice.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
 
 from runner.redaction import pem
+from runner.redaction.logins import LEAST_IN_URL, LOGINS, VARIABLE, Found, Shape
 from runner.redaction.spans import Span
-from runner.redaction.worth import is_gap, is_mixed_word, is_password, is_token
+from runner.redaction.worth import is_drawn_word, is_gap, is_password, is_token
 
-Found = tuple[Span | None, int]
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
@@ -55,8 +54,6 @@ def _jwt(text: bytes, start: int, end: int) -> Found:
 
 _AUTHORITY = re.compile(rb"""[^\s/?#"'<>`\\\xff]{1,1024}+""").match
 _LOOSE = re.compile(rb"""[^\s"'<>`\\@\xff]{1,200}+@[A-Za-z0-9.-]{3,}""").match
-_LEAST_IN_URL = 4
-_VARIABLE = re.compile(rb"[A-Z_]{1,40}$").match
 
 
 def _url_password(text: bytes, _start: int, end: int) -> Found:
@@ -78,76 +75,15 @@ def _url_password(text: bytes, _start: int, end: int) -> Found:
         return None, seen
     # postgres:postgres and guest:guest are what documents and containers begin with
     if (
-        len(password) < _LEAST_IN_URL
+        len(password) < LEAST_IN_URL
         or password == user
         or is_gap(password)
-        or _VARIABLE(password)
+        or VARIABLE(password)
         or b"," in user
     ):
         return None, seen
     stop = end + len(login)
     return Span(stop - len(password), stop, "url-password"), seen
-
-
-_LOGIN = re.compile(rb"""[ ]?["']?[A-Za-z0-9_.@+\\-]{0,64}+[:%]["']?([^\s"'\xff]{4,256}+)""").match
-
-
-def _login(text: bytes, _start: int, end: int) -> Found:
-    """`-u user:password`, as curl, wget, smbclient (%) and httpie take it."""
-    login = _LOGIN(text, end)
-    if not login or login[1].startswith(b"//") or not (is_password(login[1]) or is_mixed_word(login[1])):
-        return None, end
-    return Span(login.start(1), login.end(1), "password"), login.end()
-
-
-_WORD = re.compile(rb"""(?P<space> {0,2})(?:pass:)?["']?(?P<value>[^\s"'\xff=]{6,128}+)""").match
-_GLUING = (
-    b"mysql",
-    b"mariadb",
-    b"sshpass",
-    b"7z",
-    b"rar ",
-    b"unzip",
-    b"zip ",
-    b"plink",
-    b"docker",
-    b"podman",
-    b"helm",
-    b"mongo",
-)
-_FLAGS = {
-    b"-p": _GLUING,
-    b"-a": (b"redis-cli",),
-    b"-w": (b"ldap",),
-    b"-P": (b"sqlcmd", b"ipmitool", b"unzip", b"zip ", b"bcp "),
-    b"-pa": (b"openssl",),
-}
-
-
-def _flagged(text: bytes, start: int, end: int) -> Found:
-    """`mysql -psecret`, `redis-cli -a secret`: only after the name of a program that takes its password so."""
-    front = text[max(0, start - 160) : start]
-    line = front[front.rfind(b"\n") + 1 :]
-    flag = text[start + 1 : end].strip()[:3]
-    word = _WORD(text, end)
-    if (
-        not word
-        or not any(name in line for name in _FLAGS.get(flag, ()))
-        or not is_password(word["value"], 6)
-    ):
-        return None, end
-    return Span(*word.span("value"), "password"), word.end()
-
-
-_QUOTED = re.compile(rb"""[^'"\s\xff]{4,256}+(?=['"])""").match
-
-
-def _sql_password(text: bytes, _start: int, end: int) -> Found:
-    """CREATE USER … IDENTIFIED BY '…'."""
-    word = _QUOTED(text, end)
-    if not word or is_gap(word.group()):
-        return None, end
-    return Span(*word.span(), "password"), word.end()
 
 
 _WEBHOOK_PATH = re.compile(rb"[A-Za-z0-9_/.@:-]{16,300}+").match
@@ -157,7 +93,7 @@ _SCHEME = b"https://"
 def _webhook(text: bytes, start: int, end: int) -> Found:
     """An address that is itself the permission to post."""
     path = _WEBHOOK_PATH(text, end)
-    if not path or not any(is_token(part, 16) for part in path.group().split(b"/")):
+    if not path or not any(is_token(part, 16) or is_drawn_word(part) for part in path.group().split(b"/")):
         return None, path.end() if path else end
     host = text[start:end].partition(b".")
     kind = {b"hooks": "slack-webhook", b"discord": "discord-webhook", b"discordapp": "discord-webhook"}
@@ -219,6 +155,8 @@ def _pgpass(text: bytes, start: int, end: int) -> Found:
     fields = _PGPASS(text, end)
     if not fields or b" " in host or b"/" in host or not is_password(fields[3]):
         return None, end
+    if fields[1].isdigit() and fields[2].isdigit():
+        return None, end  # passwd(5), shadow(5): numbers of user and group, days
     return Span(fields.start(3), fields.end(3), "password"), fields.end()
 
 
@@ -231,16 +169,13 @@ def is_basic(value: bytes) -> bool:
     return b":" in decoded and all(32 <= byte != 127 for byte in decoded)
 
 
-Shape = Callable[[bytes, int, int], Found]
 SHAPES: dict[str, Shape] = {
+    **LOGINS,
     "private-key": pem.private_key,
     "private-key-end": pem.private_key_end,
     "putty-key": pem.putty_key,
     "jwt": _jwt,
     "url-password": _url_password,
-    "login": _login,
-    "flagged": _flagged,
-    "sql-password": _sql_password,
     "webhook": _webhook,
     "jwk": _jwk,
     "pgpass": _pgpass,

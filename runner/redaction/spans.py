@@ -20,14 +20,14 @@ class BudgetSpent(Exception):
 
 
 class Budget:
-    """Places that one scan may verify: one for 12 bytes on top of a base, ordinary text needs one for 100; and processor
-    time, until `deadline` (time.thread_time).
+    """Places that one scan may verify: one for 4 bytes on top of a base. Ordinary text needs one for 100, a table of nothing
+    but PASS and FAIL one for 5. And processor time, until `deadline` (time.thread_time).
     """
 
     __slots__ = ("deadline", "left")
 
     def __init__(self, length: int, deadline: float = math.inf) -> None:
-        self.left = 4_000 + length // 12
+        self.left = 4_000 + length // 4
         self.deadline = deadline
 
     def spend(self) -> None:

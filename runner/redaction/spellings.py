@@ -48,6 +48,8 @@ def _plain_forms(value: str) -> Iterator[bytes]:
     yield quote_plus(raw).encode()
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
+    yield raw.hex(":").encode()
+    yield raw.hex(" ").encode()
     for quoted in _quoted(value):
         yield quoted.encode("utf-8", "surrogatepass")
 

@@ -9,13 +9,14 @@ from runner.redaction.keys import Level
 _HEAD = 96  # bytes of a value that are looked at
 _GAP = re.compile(
     rb"""(?xi)
-    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->?|\[|\.) | \$\$ | <[^>]*>?$ | %\w+%$ | @\w+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
+    \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->?|\[|\.|::) | \$\$ | <[^>]*>?$ | %\w+%$ | @[\w.-]+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
     | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]?$ | (?:string|int|float|id|boolean)[!?]+$
     | (?:your|my|some|the|insert|enter|replace|add|put)[_-] | &lt; | &\w+;
     | (?:your|example|sample|dummy|fake|placeholder|change[_-]?(?:me|this|it)|todo)
     | (?:null|none|nil|true|false|undefined|void|yes|no|on|off|string|str|text|bytes|int|integer|boolean|bool|object
         |optional|required|password|passwd|pass|passphrase|secret|token|key|value|redacted|hidden|masked|masking
         |unset|empty|default|enabled|disabled|n/a|foo|bar|baz|abc|test|any|varchar.*|char.*)$
+    | (?:true|false|null|undefined|![01])[;,&|)}] | [a-z]{3,24}=$ | /[\[(^\\]
     | (?:os\.environ|process\.env|env\.|secrets\.|config\.|settings\.|self\.|this\.|request\.|req\.|args\.|vars?\.)
     | (?:arn:|sha(?:1|256|384|512)[:-]|data:|vault:|op://|ssm:|secretsmanager:|ref\+|keyring:|env:|file:|\$ANSIBLE_VAULT|ENC\[|\{cipher\})
     """
@@ -39,9 +40,9 @@ _DATE = re.compile(rb"\d{4}-\d\d-\d\d(?:[T ]|$)").match
 _UUID = re.compile(rb"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$").match
 _HEX = re.compile(rb"[0-9a-fA-F]{24,}$").match
 _PART = re.compile(
-    rb"[A-Z]?[a-z]{2,}[0-9]{0,5}$|[a-z]{2,}[0-9]{1,4}[a-z]{3,}$|[a-z]*+(?:[A-Z]{1,5}[a-z]{2,14}+){1,8}+(?:[0-9]{1,3}[a-z]?[0-9]{0,2})?$|[A-Z]{2,}[0-9]{0,3}$|[0-9]{1,10}$|[A-Za-z][0-9]{0,3}$|$"
+    rb"[A-Z]?[a-z]{2,}[0-9]{0,5}$|[a-z]{2,}[0-9]{1,4}[a-z]{3,}$|[a-z]*+(?:[A-Z]{1,5}[a-z]{2,14}+[0-9]?|Of|To|In|By|Is|Or|On|At|As|If|No|Up|Id|Do|My){1,12}+(?:[0-9]{1,3}[a-z]?[0-9]{0,2})?$|[A-Z]{2,}[0-9]{0,3}$|[0-9]{1,10}$|[A-Za-z][0-9]{0,3}$|$"
 ).match
-_SPLIT = re.compile(rb"[-_./:+ ]").split
+_SPLIT = re.compile(rb"[-_./:+ $]").split
 _PATH = re.compile(rb"(?:~|\.{1,2})?/[\w.-]+(?:/[\w.@-]*)+$|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://").match
 _ADDRESS = re.compile(rb"0x[0-9a-fA-F]{40}$").match  # of an account; keys have 64 digits
 _RESOURCE = re.compile(
@@ -50,7 +51,8 @@ _RESOURCE = re.compile(
 _NAMED = re.compile(
     rb"(?i)(?:password|passwd|secret|token|api[-_.]?key)[-_./][a-z0-9-_./]*$"
 ).match  # says what it is
-_VERSION = re.compile(rb"[\^~<>=v]{0,2} ?\d+\.\d+(?:\.\d+)?(?:[-+.][\w.]*)?$").match
+# of a package too, with epoch and revision: 1:4.13+dfsg1-1+deb12u1 (deb-version(7))
+_VERSION = re.compile(rb"[\^~<>=v]{0,2} ?(?:\d{1,3}:)?\d+\.\d+(?:\.\d+)*(?:[-+.~][\w.]*){0,4}$").match
 _LETTERS = re.compile(rb"[A-Za-z_. \x80-\xff-]*$").match
 _LABEL = re.compile(rb"[A-Z][a-z]+$|[^\x00-\x7f]").match
 _NAMELIKE = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$").match  # the name of another variable
@@ -109,6 +111,11 @@ def is_mixed_word(value: bytes) -> bool:
     return value.isalpha() and cases.count(b"lu") + cases.count(b"ul") > 2
 
 
+def is_drawn_word(value: bytes) -> bool:
+    """Letters that are no words in any of the ways in which names are written: `IRwFOVgyPLumZtQ`."""
+    return len(value) >= 10 and is_mixed_word(value) and not is_words(value)
+
+
 def is_password(value: bytes, least: int = 4) -> bool:
     """True for a value with a digit or a symbol that is neither a gap, a path, a piece of code nor plain words."""
     if len(value) < least or is_gap(value):
@@ -117,7 +124,7 @@ def is_password(value: bytes, least: int = 4) -> bool:
     if b" " in head and not _DIGIT(head):
         return False
     if (
-        _LETTERS(head)
+        (_LETTERS(head) and not is_drawn_word(head))
         or _NUMBER(head)
         or _PATH(head)
         or is_code(head)
