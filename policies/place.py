@@ -7,6 +7,7 @@ so in the policy": desktop clients start servers in "/" or in the home folder.
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import pwd
 import stat
@@ -34,6 +35,7 @@ _OWN_TREES = (
     "tmp",
     "usr",
 )
+_FIRST_PERSON, _NOBODY = 1000, 65534  # user ids of people, by login.defs(5) of most distributions
 
 
 def read(path: str) -> bytes:
@@ -66,17 +68,30 @@ def _trusted(path: str, found: os.stat_result) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PolicyRefused(path, "", "can be changed by its group or by everyone", f"run: chmod go-w {path}")
     for folder in {os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))}:
-        if (open_folder := replaceable_in(folder)) is not None:
-            raise PolicyRefused(
-                path, "", f"everyone may replace it in {open_folder}", f"run: chmod o-w {open_folder}"
-            )
+        if (open_folder := replaceable_in(folder, by_group=True)) is not None:
+            problem = f"its group or everyone may replace it in {open_folder}"
+            raise PolicyRefused(path, "", problem, f"run: chmod go-w {open_folder}")
 
 
-def replaceable_in(folder: str) -> str | None:
-    """The first of `folder` and its parents in which everyone, or a stranger who owns it, may replace what is there."""
+def _is_shared(group: int) -> bool:
+    """Whether a group has members besides root and the user who runs this."""
+    own = {0, os.geteuid()}
+    try:
+        members = {pwd.getpwnam(name).pw_uid for name in grp.getgrgid(group).gr_mem}
+    except KeyError:  # a group or a member without an entry
+        return group not in (0, os.getegid())
+    return not (members | {entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group}) <= own
+
+
+def replaceable_in(folder: str, *, by_group: bool = False) -> str | None:
+    """The first of `folder` and its parents in which everyone, or a stranger who owns it, may replace what is there.
+
+    by_group: or a group that has other members.
+    """
     while True:
         found = os.stat(folder)
-        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        writers = stat.S_IWOTH | (stat.S_IWGRP if by_group and _is_shared(found.st_gid) else 0)
+        if found.st_mode & writers and not found.st_mode & stat.S_ISVTX:
             return folder
         if found.st_uid not in (0, os.geteuid()):
             return folder
@@ -135,10 +150,12 @@ def _holds(path: str, inner: str) -> bool:
 
 
 def homes(environment: Mapping[str, str]) -> set[str]:
-    """The home folder by the environment and by the user database, symlinks resolved."""
+    """The home folder by the environment and by the user database, as root those of all people, symlinks resolved."""
     found = {environment.get("HOME", "")}
     with contextlib.suppress(KeyError):  # a uid without an entry, as in many containers
         found.add(pwd.getpwuid(os.geteuid()).pw_dir)
+    if os.geteuid() == 0:  # whose tools may read what is private to the owner of the root
+        found |= {entry.pw_dir for entry in pwd.getpwall() if _FIRST_PERSON <= entry.pw_uid < _NOBODY}
     return {os.path.realpath(home) for home in found if home.startswith("/")} - {"/"}
 
 

@@ -70,6 +70,7 @@ NO_NAMESPACES = Rung(
         "the temporary folder is one on the host's disk, bounded by samples and a look at the end (not what is "
         "mapped, closed and deleted), and "
         "has another name than /tmp",
+        "devices whose nodes lie in the root folder can be opened where their permissions allow it",
         "the host's name is visible; the session keyring and System V objects may be the host's, but the filter refuses "
         "every call that uses them",
         "what a tool has written cannot be started, but a program loader that may be started can map it as code",

@@ -24,6 +24,7 @@ from sandbox.plan import SYSTEM
 TOOL_PATH = "/usr/local/bin:/usr/bin:/bin"
 _PARTS = ("pyvenv.cfg", "bin", "lib", "lib64", "libexec")
 _DEPTH = 6  # a script whose interpreter is a script whose ...; the kernel itself stops at 4
+_MOST_READ = 1 << 16  # characters of a file of an environment, which may lie in a hostile repository
 _EDITABLE = re.compile(r"""['"](/[^'"\n]+)['"]""")
 # Folders that hold much more than a program's files, whatever names them.
 _NEVER = (
@@ -195,7 +196,7 @@ def _is_private(real: str) -> bool:
 
 def _add_base(found: Needs, config: str) -> None:
     with open(config, encoding="utf-8", errors="replace") as file:
-        for line in file:
+        for line in file.read(_MOST_READ).splitlines():
             key, _, value = line.partition("=")
             prefix = os.path.dirname(value.strip())
             if key.strip() == "home" and not found.covers(value.strip()) and _is_python(prefix):
@@ -207,10 +208,10 @@ def _add_path_entries(found: Needs, prefix: str) -> None:
     packages = os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")
     for name in glob.glob(os.path.join(packages, "*.pth")):
         with open(name, encoding="utf-8", errors="replace") as file:
-            _add_folders(found, (line.strip() for line in file), name)
+            _add_folders(found, (line.strip() for line in file.read(_MOST_READ).splitlines()), name)
     for name in glob.glob(os.path.join(packages, "__editable__*.py")):
         with open(name, encoding="utf-8", errors="replace") as file:
-            _add_folders(found, _EDITABLE.findall(file.read()), name)
+            _add_folders(found, _EDITABLE.findall(file.read(_MOST_READ)), name)
 
 
 def _add_folders(found: Needs, paths: Iterable[str], name: str) -> None:

@@ -41,8 +41,8 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All processes but the keeper, by name in the proc. Anonymous and shared-memory pages count; file pages do not, the kernel can
-    drop them. Pages that a fork shares count once per process here: see `shared_memory`.
+    """All processes but the keeper, by name in the proc. Anonymous and shared-memory pages count, swapped out or not; file pages do
+    not, the kernel can drop them. Pages that a fork shares count once per process here: see `shared_memory`.
     """
 
     each: dict[str, Process] = field(default_factory=dict)
@@ -126,20 +126,37 @@ def scratch_use(tree: Tree, folder: str, limit: int, file_limit: int) -> Temp:
 
 
 def _deleted(tree: Tree) -> int:
-    """Bytes of regular files without a name that processes of the call have open."""
+    """Bytes of regular files without a name that processes of the call have open.
+
+    Thread by thread: one may have a table of its own (clone(2) without CLONE_FILES), and that of the first is empty when
+    it has ended.
+    """
     seen: dict[tuple[int, int], int] = {}
     for name in tree.names():
-        with contextlib.suppress(OSError):
-            folder = os.open(f"{name}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree.proc)
+        for thread in _threads(tree.proc, name):
             try:
-                for number in os.listdir(folder):
-                    with contextlib.suppress(OSError):
-                        found = os.stat(number, dir_fd=folder)
-                        if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                            seen[found.st_dev, found.st_ino] = found.st_blocks * 512
+                table = os.open(
+                    f"{name}/task/{thread}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree.proc
+                )
+            except OSError:
+                continue  # it has just ended, or not yet become the tool
+            try:
+                seen |= _nameless(table)
             finally:
-                os.close(folder)
+                os.close(table)
     return sum(seen.values())
+
+
+def _nameless(table: int) -> dict[tuple[int, int], int]:
+    """Regular files without a name in one table of descriptors: (device, inode) -> bytes."""
+    found: dict[tuple[int, int], int] = {}
+    with contextlib.suppress(OSError):
+        for number in os.listdir(table):
+            with contextlib.suppress(OSError):
+                file = os.stat(number, dir_fd=table)
+                if stat.S_ISREG(file.st_mode) and file.st_nlink == 0:
+                    found[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return found
 
 
 def _files(folder: str, hidden: list[str] | None = None) -> Iterator[os.stat_result]:
@@ -185,7 +202,12 @@ def _memory(status: bytes) -> int | None:
     """Bytes; None for a process, or thread, that has ended and has no memory of its own any more."""
     if b"\nVmRSS:" not in status:
         return None
-    return 1024 * (_field(status, b"RssAnon:") + _field(status, b"RssShmem:") + _field(status, b"VmPTE:"))
+    return 1024 * (
+        _field(status, b"RssAnon:")
+        + _field(status, b"RssShmem:")
+        + _field(status, b"VmSwap:")
+        + _field(status, b"VmPTE:")
+    )
 
 
 def _of_a_thread(proc: int, name: str) -> int:
@@ -223,7 +245,9 @@ def _proportional(proc: int, name: str) -> int | None:
         return 0 if problem.errno in (errno.ENOENT, errno.ESRCH) and not _threads(proc, name)[1:] else None
     if not rollup:
         return None  # its first thread has ended: the plain figure counts
-    return (_field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:") + tables) * 1024
+    return (
+        _field(rollup, b"Pss_Anon:") + _field(rollup, b"Pss_Shmem:") + _field(rollup, b"SwapPss:") + tables
+    ) * 1024
 
 
 def _open_files(proc: int, name: str, wanted: bool) -> int:

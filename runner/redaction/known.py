@@ -39,7 +39,7 @@ class KnownFinder:
         if not self._shared:
             return []
         spans: list[Span] = []
-        for number, start, end in self._literals.find(text):
+        for number, start, end in self._literals.each(text):
             budget.spend()
             spans.append(_widened(text, start, end, *self._shared[number]))
         return spans + self._broken(text, budget)
@@ -56,7 +56,7 @@ class KnownFinder:
 
     def _joined(self, text: bytes, budget: Budget) -> list[Span]:
         joined = text.translate(None, _BREAKS)
-        hits = [hit for hit in self._literals.find(joined) if self._unbroken[hit[0]]]
+        hits = [hit for hit in self._literals.each(joined) if self._unbroken[hit[0]]]
         if not hits:
             return []
         spans: list[Span] = []

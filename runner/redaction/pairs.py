@@ -39,12 +39,11 @@ class PairFinder:
     def find(self, text: bytes, budget: Budget) -> list[Span]:
         """Spans of values beside secret names. Raises BudgetSpent."""
         lowered = text.lower()
-        hits = self._words.find(lowered)
-        netrc = bool(hits) and b"machine " in lowered and b"login " in lowered
+        netrc = b"machine " in lowered and b"login " in lowered
         levels: dict[bytes, Level] = {}
         spans: list[Span] = []
         position = 0
-        for _, inside, _ in hits:
+        for _, inside, _ in self._words.each(lowered):
             if inside < position:
                 continue
             start, end = _name_around(text, inside + (text[inside] == 32))

@@ -76,7 +76,7 @@ class TokenFinder:
         spans: list[Span] = []
         measured: dict[int | str, int] = {}
         position = 0
-        for number, start, end in self._anchors.find(text):
+        for number, start, end in self._anchors.each(text):
             if start < position:
                 continue
             for owner in self._owners[number]:

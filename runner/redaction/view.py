@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from runner.redaction.literals import Literals
 
 _WINDOW, _LONGEST = 1 << 16, 16  # bytes looked at together; more than the longest of what may begin
+_MOST_PIECES = 4_500_000  # of 12 bytes each; 8 MiB of UTF-16 have one for two bytes
 SEPARATOR = b"\n\xff\n"  # 0xff occurs in no UTF-8 text, so nothing that is scanned can forge or cross it
 
 _SPLITTER = re.compile(
     rb"\x1b\](?P<osc>[^\x07\x1b\n]{0,4096}+)(?:\x07|\x1b\\)?"
     rb"|(?P<plain>\x1b\[[0-9;]{0,64}+[mK])"
     rb"|\x1b\[[0-?]{0,64}+[ -/]{0,8}+[@-~]|\xc2\x9b[0-?]{0,64}+[ -/]{0,8}+[@-~]|\x1b[()][0-9A-Z]"
-    rb"|(?P<back>\x08)|(?P<wide>\x00)(?=[\t\n\r -~]\x00)|(?P<nul>\x00)|[\x01-\x07\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xe1\xa0\x8e"
+    rb"|(?P<back>\x08)|(?P<wide>\x00)(?=[\t\n\r -~]\x00)|(?P<nul>\x00++)|[\x01-\x07\x0b\x0c\x0e-\x1f\x7f]++|\xc2[\x80-\x9f\xad]|\xe1\xa0\x8e"
     rb"|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xb8[\x80-\x8f]|\xcd\x8f"
     rb"|(?:\\(?:u00|x|U000000|[ux]\{)|%|&\#x)(?P<code>[2-7][0-9a-fA-F])(?:(?<=\{..)\})?(?:(?<=\#x..);)?|&\#(?P<decimal>3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6]);|=(?P<quoted>3D)|\\(?P<slash>/)|\\(?P<octal>1[0-7][0-7]|0[4-7][0-7])"
 ).match
@@ -35,6 +36,10 @@ _BEGINS = (
     b"\xe1\xa0\x8e", b"\xef\xbb\xbf", b"\xcd\x8f", b"\\u00", b"\\x", b"\\U000000", b"\\u{", b"\\/", b"\\1", b"\\0", b"&#", b"=3D",
     *(b"%" + bytes((byte,)) for byte in b"234567"),
 )  # fmt: skip
+
+
+class ViewTooLarge(Exception):
+    """More pieces than a view may have. The text must be withheld."""
 
 
 class Viewer:
@@ -56,7 +61,7 @@ class Viewer:
         """Where something may begin. In windows: a hit is an object, and there may be one for each byte of 8 MiB."""
         if len(source) <= _WINDOW:
             return [start for _, start, _ in self._begins.find(source)]
-        found = array("q")
+        found = array("I")
         for begin in range(0, len(source), _WINDOW):
             part = source[begin : begin + _WINDOW + _LONGEST]
             found.extend(begin + start for _, start, _ in self._begins.find(part) if start < _WINDOW)
@@ -75,15 +80,15 @@ class View:
         self, source: bytes, text: bytes | None, places: Sequence[int] = (), *, plain: bool = False
     ) -> None:
         # Arrays: as lists of objects they would take ten times as much, and there may be millions.
-        self._starts = array("q")  # where each piece begins in the view …
-        self._targets = array("q")  # … where in the source …
-        self._widths = array("q")  # … and for what was decoded, how many source bytes its one byte stands for
+        self._starts = array("I")  # where each piece begins in the view …
+        self._targets = array("I")  # … where in the source …
+        self._widths = array("I")  # … and for what was decoded, how many source bytes its one byte stands for
         self._pending = source if plain else b""
         self.incomplete = False
         self.text = self._join(source, places) if text is None else text
 
     def _join(self, source: bytes, places: Sequence[int]) -> bytes:
-        pieces: list[bytes] = []
+        pieces = bytearray()
         asides: list[tuple[int, bytes]] = []
         length = last = 0
         for place in places:
@@ -108,11 +113,13 @@ class View:
         for target, payload in asides:  # a title or a link is shown too: match it, apart from the text
             length = self._add(pieces, SEPARATOR, (length, target, 0))
             length = self._add(pieces, payload, (length, target, 0))
-        return b"".join(pieces)
+        return bytes(pieces)
 
-    def _add(self, pieces: list[bytes], piece: bytes, where: tuple[int, int, int]) -> int:
+    def _add(self, pieces: bytearray, piece: bytes, where: tuple[int, int, int]) -> int:
         start, target, width = where
-        pieces.append(piece)
+        if len(self._starts) >= _MOST_PIECES:
+            raise ViewTooLarge
+        pieces += piece
         self._starts.append(start)
         self._targets.append(target)
         self._widths.append(width)
@@ -141,7 +148,7 @@ class View:
             last = hit.end()
         self._starts.append(length)
         self._targets.append(last)
-        self._widths = array("q", bytes(8 * len(self._starts)))
+        self._widths = array("I", bytes(4 * len(self._starts)))
         self._pending = b""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,48 @@ def test_a_policy_in_a_folder_that_everyone_can_change_is_refused(tmp_path: Path
     folder.chmod(0o777)
     with pytest.raises(PolicyRefused, match="everyone may replace"):
         place.read(str(file))
+
+
+def test_a_policy_in_a_folder_that_a_group_can_change_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group of the folder is the caller's own; who else is in it, the group database says."""
+    folder = tmp_path / "shared"
+    folder.mkdir(mode=0o775)
+    folder.chmod(0o775)
+    file = folder / "p.toml"
+    file.write_text("x = 1")
+    file.chmod(0o600)
+    group = os.stat(folder).st_gid
+    own, stranger = pwd.getpwuid(os.geteuid()), pwd.getpwnam("daemon")
+    for members, refused in (([], False), ([own.pw_name], False), ([own.pw_name, stranger.pw_name], True)):
+        entry = grp.struct_group(("shared", "x", group, members))
+        monkeypatch.setattr(grp, "getgrgid", lambda _group, entry=entry: entry)
+        monkeypatch.setattr(pwd, "getpwall", lambda: [own])
+        if refused:
+            with pytest.raises(PolicyRefused, match="its group or everyone may replace"):
+                place.read(str(file))
+        else:
+            assert place.read(str(file)) == b"x = 1"
+    folder.chmod(0o755)
+    assert place.read(str(file)) == b"x = 1"
+
+
+@pytest.mark.root_only
+def test_as_root_the_home_of_no_person_is_a_root_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tools may read what is private to the owner of the root."""
+    person = tmp_path / "people" / "joe"
+    (person / "project").mkdir(parents=True)
+    entry = pwd.struct_passwd(("joe", "x", 1000, 1000, "", str(person), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [entry])
+    environment = {"HOME": "/root"}
+    for path in (person, person.parent):
+        with pytest.raises(BadKeyError, match="holds a home folder"):
+            place.root(server(str(path)), "/", None, environment)
+        assert place.root(server(str(path), allow_home=True), "/", None, environment) == str(path)
+    assert place.root(server(str(person / "project")), "/", None, environment) == str(person / "project")
 
 
 @pytest.mark.root_only
