@@ -55,7 +55,7 @@ CHANGED = re.compile(rb"[\"'] (?:->|=>|\xe2\x86\x92) (?P<open>[\"'])").match
 ELEMENT = re.compile(
     rb"(?P<close>[\"'])?(?: [\w:-]{1,40}=[\"'][^\"'<>\n]{0,160}[\"']){0,4}>\s{0,16}+(?:<!\[CDATA\[)?(?P<open>)"
 ).match
-PLIST = re.compile(rb"(?P<close>)</[a-zA-Z]{1,16}>\s{0,64}+<[a-zA-Z]{1,16}>(?P<open>)").match
+PLIST = re.compile(rb"(?P<close>)</(?i:key|name|string)>\s{0,64}+<[a-zA-Z]{1,16}>(?P<open>)").match
 CALL = re.compile(rb"(?P<close>)\((?P<open>[\"'])").match
 # the value on the next, deeper line: YAML blocks and wrapped output
 BLOCK = re.compile(

@@ -93,7 +93,7 @@ def level(name: bytes) -> Level:
     while words and (words[-1].isdigit() or (len(words) > 1 and words[-1] in _QUALIFIERS)):
         words.pop()
     if not words or words[-1] in _LAST_HARMLESS:
-        return "token" if words[-2:] == [b"secret", b"id"] else ""  # of Vault's AppRole and of Consul
+        return ""
     last, owner = words[-1], words[-2] if len(words) > 1 else b""
     if last.endswith(_PASSWORD) or last in _PASSES:
         return "password"

@@ -67,14 +67,17 @@ def _flagged(text: bytes, start: int, end: int) -> Found:
     return Span(*word.span("value"), "password"), word.end()
 
 
+_STATEMENT = 160  # bytes of a statement in front of the password
 _QUOTED = re.compile(rb"""[^'"\s\xff]{4,256}+(?=['"])""").match
 
 
-def _sql_password(text: bytes, _start: int, end: int) -> Found:
+def _sql_password(text: bytes, start: int, end: int) -> Found:
     """CREATE USER … IDENTIFIED BY '…'."""
     word = _QUOTED(text, end)
     if not word or is_gap(word.group()):
         return None, end
+    if not is_password(word.group()) and b"user" not in text[max(0, start - _STATEMENT) : start].lower():
+        return None, end  # prose: a library identified by 'name'
     return Span(*word.span(), "password"), word.end()
 
 

@@ -83,6 +83,8 @@ RULES: tuple[Rule, ...] = (
     Rule("figma", "figma-token", "Figma.", ("figd_", "figdr_"), "dash", "figd_<alnum:40>", ("figd_x",), 32),
     Rule("contentful", "contentful-token", "Contentful management.", ("CFPAT-",), "dash", "CFPAT-<alnum:43>", ("CFPAT-x",), 32),
     Rule("typeform", "typeform-token", "Typeform.", ("tfp_",), "dash", "tfp_<alnum:59>", ("tfp_x",), 40),
+    Rule("consul", "token", "Consul tokens and the second half of a login by Vault's AppRole.", ("SecretID", "Secret ID", "secret_id"), "hexdash",
+         "SecretID: <hex:8>-<hex:4>-<hex:4>-<hex:4>-<hex:12>", ("SecretID is missing", "secret_id = prod/database"), 36, 36, need="d", gap=16),
     Rule("posthog", "posthog-key", "PostHog personal key; phc_ ones are public.", ("phx_",), "alnum", "phx_<alnum:43>", ("phx_x",), 32, bounded=True),
     Rule("swarm", "swarm-token", "Lets a machine join a Docker swarm.", ("SWMTKN-1-",), "dash", "SWMTKN-1-<lower:50>-<lower:25>", ("SWMTKN-1-x",), 60),
     Rule("firecrawl", "firecrawl-key", "Firecrawl.", ("fc-",), "hex", "fc-<hex:32>", ("fc-list",), 32, 32, bounded=True, need="d"),

@@ -10,7 +10,7 @@ _HEAD = 96  # bytes of a value that are looked at
 _GAP = re.compile(
     rb"""(?xi)
     \$\{ | \$\( | \$\{\{ | \{\{ | \$[A-Za-z_]\w*(?:$|->?|\[|\.|::) | \$\$ | <[^>]*>?$ | %\w+%$ | @[\w.-]+@$ | \\?\*+$ | x{3,}$ | \.{3,} | \[REDACTED
-    | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]?$ | (?:string|int|float|id|boolean)[!?]+$
+    | \[WITHHELD | \{[\w.!:\[\]'"()]*\}?$ | %s\b | %[vdqr]$ | %\( | \#\{ | !!?(?:vault|ref|sub|getatt|join|importvalue|null|str|binary|secret|env|include|lookup|reference)\b | :[a-z_]\w*$ | (?::[a-z]+)+:`? | [\[(<]?(?:redacted|hidden|masked|removed|sensitive\b) | [\[(<](?:secret|none|your|not)\b | \[[A-Z_\ -]+\]?$ | (?:string|int|float|id|boolean)[!?]+$
     | (?:your|my|some|the|insert|enter|replace|add|put)[_-] | &lt; | &\w+;
     | (?:your|example|sample|dummy|fake|placeholder|change[_-]?(?:me|this|it)|todo)
     | (?:null|none|nil|true|false|undefined|void|yes|no|on|off|string|str|text|bytes|int|integer|boolean|bool|object
