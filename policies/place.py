@@ -90,8 +90,10 @@ def replaceable_in(folder: str, *, by_group: bool = False) -> str | None:
     """
     while True:
         found = os.stat(folder)
-        writers = stat.S_IWOTH | (stat.S_IWGRP if by_group and _is_shared(found.st_gid) else 0)
-        if found.st_mode & writers and not found.st_mode & stat.S_ISVTX:
+        written = found.st_mode & stat.S_IWOTH or (
+            by_group and found.st_mode & stat.S_IWGRP and _is_shared(found.st_gid)
+        )
+        if written and not found.st_mode & stat.S_ISVTX:
             return folder
         if found.st_uid not in (0, os.geteuid()):
             return folder

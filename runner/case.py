@@ -79,8 +79,7 @@ class Case:
         return self._printed(self.outcome.stderr, self.outcome.stderr_total)
 
     def _printed(self, data: bytes, total: int) -> str:
-        is_whole = self.outcome.kind is Kind.EXITED and total <= len(data)
-        return self.masked(error_texts.decoded(data, is_whole=is_whole))
+        return self.masked(error_texts.decoded(data, total, self.outcome.kind))
 
     def words(self) -> Words | None:
         """What is said of an outcome that is no exit; None for an exit."""

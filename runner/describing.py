@@ -48,8 +48,7 @@ async def describe(
 
 def _failed(catalog: CatalogPolicy, outcome: Outcome, redactor: Redactor) -> CatalogRefused:
     code = "" if outcome.exit_code is None else f" {outcome.exit_code}"
-    is_whole = outcome.kind is Kind.EXITED and outcome.stderr_total <= len(outcome.stderr)
-    masked, _ = redactor.text(error_texts.decoded(outcome.stderr, is_whole=is_whole))
+    masked, _ = redactor.text(error_texts.decoded(outcome.stderr, outcome.stderr_total, outcome.kind))
     words = visible(masked[:_SHOWN_CHARS]).strip()
     said = f'; it said: "{words}"' if words else ""
     detail = f" ({outcome.detail})" if outcome.detail else ""

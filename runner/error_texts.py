@@ -13,6 +13,7 @@ import orjson
 
 from runner import visible
 from runner.wording import Words
+from sandbox.types import Kind
 
 MAX_ERROR = 4000  # characters; some clients cut an error there
 MAX_MESSAGES = 4000  # characters of stderr in a JSON document
@@ -35,12 +36,13 @@ UNCHECKED = Words(
 )
 
 
-def decoded(data: bytes, *, is_whole: bool) -> str:
+def decoded(data: bytes, total: int, kind: Kind) -> str:
     """Bytes of a tool as text, invalid UTF-8 as U+FFFD.
 
-    is_whole: it came to its own end, and all of it was kept. Else an unfinished last line goes (of a long one its last
-    _UNFINISHED bytes): half a secret has no form to be recognised by.
+    Where the tool did not come to its own end (kind), or was the capture cut (total > len), an unfinished last line goes, of
+    a long one its last _UNFINISHED bytes: half a secret has no form to be recognised by.
     """
+    is_whole = kind is Kind.EXITED and total <= len(data)
     if is_whole or not data or data.endswith(b"\n"):
         return data.decode("utf-8", "replace")
     kept = data[: max(data.rfind(b"\n", -_UNFINISHED) + 1, len(data) - _UNFINISHED)]

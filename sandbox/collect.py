@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.meter import Meter
 from sandbox.plan import Plan
+from sandbox.sample import Temp
 from sandbox.tool import Started
 from sandbox.types import Kind
 
@@ -77,8 +78,9 @@ class Collector:
             self._reap()
         wall = time.monotonic() - begun
         self._end_tree()
-        self._stopped = self._meter.finish() or self._stopped or self._meter.overfull()
-        return self._report(call, wall)
+        temp = self._meter.temp()
+        self._stopped = self._meter.finish() or self._stopped or self._meter.overfull(temp)
+        return self._report(call, wall, temp)
 
     def _pump(self, seconds: float) -> None:
         for descriptor, events in self._poller.poll(seconds * 1000 + 1):
@@ -147,8 +149,7 @@ class Collector:
                 while self._read(descriptor):
                     pass
 
-    def _report(self, call: dict[str, object], wall: float) -> dict[str, object]:
-        temp = self._meter.temp()
+    def _report(self, call: dict[str, object], wall: float, temp: Temp) -> dict[str, object]:
         stdout, stderr = self._started.stdout, self._started.stderr
         return {
             "token": call["token"],

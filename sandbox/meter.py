@@ -46,11 +46,11 @@ class Meter:
             return Kind.TOO_MANY_PROCESSES
         if self.cpu > self._limits.cpu_seconds:
             return Kind.OUT_OF_CPU
-        return self.overfull()
+        return self.overfull(self.temp()) if self._scratch else None
 
-    def overfull(self) -> Kind | None:
+    def overfull(self, temp: Temp) -> Kind | None:
         """Whether a temporary folder of the host's holds more than its limit: no errno has told the tool so."""
-        return Kind.TEMP_FULL if self._scratch and self.temp().full else None
+        return Kind.TEMP_FULL if self._scratch and temp.full else None
 
     def temp(self) -> Temp:
         """What the temporary folder holds."""

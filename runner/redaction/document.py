@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from runner.redaction.keys import MAX_NAME, Level, level
+from runner.redaction.spans import VALUE_KIND
 from runner.redaction.worth import worth_hiding
 
 MAX_DEPTH = 64
@@ -64,8 +65,9 @@ def _free(entry: dict[str, object], name: str) -> str:
     return f"{name}#{number}"
 
 
-def listed(document: object, skip: frozenset[str]) -> list[str] | None:
-    """All strings and keys of `document`, when no value in it stands under a secret name; else None: see `flatten`.
+def listed(document: object, skip: frozenset[str], numbers: frozenset[str]) -> list[str] | None:
+    """All strings and keys of `document`, when no value in it stands under a secret name and no number holds one of the
+    known `numbers`; else None: see `flatten`.
 
     The fast way for the usual document: nothing is copied. Raises DocumentTooDeep, TypeError.
     """
@@ -85,8 +87,8 @@ def listed(document: object, skip: frozenset[str]) -> list[str] | None:
                 if not names.are_plain(item):
                     return None
                 below += _members(item, strings)
-            elif item is not None and not isinstance(item, int | float):
-                raise TypeError(f"no JSON value: {type(item).__name__}")
+            elif item is not None and _is_known(item, numbers):
+                return None
         if nodes > MAX_NODES:
             break
         layer = below
@@ -130,8 +132,8 @@ class _Names:
         return ""
 
 
-def flatten(document: object, skip: frozenset[str]) -> Flat:
-    """Copy and list `document`; values under secret names are replaced whole. Raises DocumentTooDeep, TypeError."""
+def flatten(document: object, skip: frozenset[str], numbers: frozenset[str]) -> Flat:
+    """Copy and list `document`, secret values and known `numbers` replaced whole. Raises DocumentTooDeep, TypeError."""
     flat = Flat([None])
     levels: dict[str, Level] = {}
     work: list[tuple[object, dict[str, object] | list[object], str | int, int, Level]] = [
@@ -166,36 +168,10 @@ def flatten(document: object, skip: frozenset[str]) -> Flat:
                 work.append((value, copies, index, depth + 1, own))
                 own = found
         else:
-            container[where] = _leaf(item, found, flat, (container, where))  # type: ignore[index]
+            container[where] = _leaf(item, found, flat, (container, where), numbers)  # type: ignore[index]
     for entry in flat.objects:
         flat.strings.extend(entry)
     return flat
-
-
-def without_numbers(document: object, known: frozenset[str], placeholder: str) -> tuple[object, int]:
-    """A copy in which every number whose digits hold one of `known` is `placeholder`, and how many there were.
-
-    Raises DocumentTooDeep. The document itself where nothing was found.
-    """
-    holder: list[object] = [document]
-    work: list[tuple[list[object] | dict[str, object], str | int, int]] = [(holder, 0, 0)]
-    found = nodes = 0
-    while work:
-        container, where, depth = work.pop()
-        nodes += 1
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            raise DocumentTooDeep
-        item: object = container[where]  # type: ignore[index]
-        if isinstance(item, dict):
-            item = container[where] = dict(item)  # type: ignore[index]
-            work += ((item, name, depth + 1) for name in item)
-        elif isinstance(item, list):
-            item = container[where] = list(item)  # type: ignore[index]
-            work += ((item, index, depth + 1) for index in range(len(item)))
-        elif isinstance(item, int | float) and any(digits in repr(item) for digits in known):
-            container[where] = placeholder  # type: ignore[index]
-            found += 1
-    return (holder[0] if found else document), found
 
 
 def _level(key: str, levels: dict[str, Level], skip: frozenset[str]) -> Level:
@@ -213,22 +189,31 @@ def _pair_level(item: dict[str, object], levels: dict[str, Level], skip: frozens
     return ""
 
 
-def _leaf(item: object, found: Level, flat: Flat, slot: Slot) -> object:
+def _is_known(item: object, numbers: frozenset[str]) -> bool:
+    """Whether the digits of a number hold a known one. Raises TypeError for what is none, nor true or false."""
+    if not isinstance(item, int | float):
+        raise TypeError(f"no JSON value: {type(item).__name__}")
+    return bool(numbers) and any(digits in repr(item) for digits in numbers)
+
+
+def _leaf(item: object, found: Level, flat: Flat, slot: Slot, numbers: frozenset[str]) -> object:
     if isinstance(item, str):
         if found and worth_hiding(found, item.encode("utf-8", "surrogatepass"), sure=True):
             item = _hide(flat, found)
         flat.slots.append(slot)
         flat.strings.append(item)
         return item
-    if isinstance(item, bool) or item is None or isinstance(item, float):
-        return item
-    if isinstance(item, int):
-        # A number under a password's name is a PIN; under a token's name it is a count or an index.
-        return _hide(flat, found) if found == "password" and abs(item) > 999 else item
-    raise TypeError(f"no JSON value: {type(item).__name__}")
+    if item is None:
+        return None
+    if _is_known(item, numbers):
+        return _hide(flat, VALUE_KIND)
+    # A whole number under a password's name is a PIN; under a token's name it is a count or an index.
+    if found == "password" and isinstance(item, int) and abs(item) > 999:
+        return _hide(flat, found)
+    return item
 
 
-def _hide(flat: Flat, found: Level) -> str:
+def _hide(flat: Flat, found: str) -> str:
     kind = found if found != "weak" else "key"
     flat.hidden[kind] = flat.hidden.get(kind, 0) + 1
     return f"[REDACTED:{kind}]"

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from runner.redaction import encoded, shapes
-from runner.redaction.document import flatten, listed, without_numbers
-from runner.redaction.known import VALUE_KIND, KnownFinder
+from runner.redaction.document import flatten, listed
+from runner.redaction.known import KnownFinder
 from runner.redaction.pairs import PairFinder
 from runner.redaction.rule import Rule
 from runner.redaction.rules import TOKEN_RULES
-from runner.redaction.spans import Budget, Span
+from runner.redaction.spans import VALUE_KIND, Budget, Span
 from runner.redaction.spellings import literals
 from runner.redaction.tokens import TokenFinder
 from runner.redaction.values import SecretValue, is_number
@@ -110,18 +110,15 @@ class Redactor:
         raise _Unsettled
 
     def _settle_value(self, value: object) -> tuple[object, Counts]:
-        total: Counter[str] = Counter()
-        if self._numbers:
-            value, found = without_numbers(value, self._numbers, f"[REDACTED:{VALUE_KIND}]")
-            total.update({VALUE_KIND: found} if found else {})
-        strings = listed(value, self._exempt)
+        strings = listed(value, self._exempt, self._numbers)
         if strings is not None:
             joined = _joined(strings)
             if _FLAG_IN_LIST not in joined and not self._scan(joined, _deadline(len(joined))):
-                return value, dict(total)
+                return value, {}
+        total: Counter[str] = Counter()
         deadline = 0.0
         for _ in range(MAX_PASSES):
-            flat = flatten(value, self._exempt)
+            flat = flatten(value, self._exempt, self._numbers)
             joined = _joined(flat.strings)
             deadline = deadline or _deadline(len(joined))
             spans = self._scan(joined, deadline) if flat.strings else []

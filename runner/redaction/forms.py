@@ -16,9 +16,7 @@ from runner.redaction.keys import Level
 from runner.redaction.worth import is_drawn_word, is_gap, is_password, is_token, is_words, worth_hiding
 
 _LEAST_LETTERS = 16  # a shorter word without quotes is a word
-_SCHEME_WORD = re.compile(
-    rb"(?i:bearer|basic|token|ssws|apikey|bot|digest|negotiate|oauth|aws4-hmac-sha256)(?:[ +]|%20|\Z)"
-).match
+_SCHEME_WORD = re.compile(rb"(?i:" + b"|".join(grammar.SCHEMES) + rb")(?:[ +]|%20|\Z)").match
 # Words before a name that takes the next word as its value.
 _COMMANDS = frozenset(
     b"env arg setenv set -gx -x -ux export define #define setq (setq defvar proxy_set_header add_header fastcgi_param const let "
@@ -148,10 +146,6 @@ def _call(name: Name, found: Value) -> bool:
     return (name.level != "password" or is_setter) and _strong(name, found.value, 6)
 
 
-def _nested(name: Name, found: Value) -> bool:
-    return worth_hiding(name.level, found.value, sure=True)
-
-
 def _part(name: Name, found: Value) -> bool:
     in_header = name.text[max(0, name.start - 6) : name.start] == b'name="'
     return in_header and worth_hiding(name.level, found.value, sure=True)
@@ -202,7 +196,7 @@ _LISTED = Form(grammar.LISTED, None, _listed, loose=True)
 _IS = Form(grammar.IS, None, _is, loose=True)
 _BESIDE = Form(grammar.BESIDE, None, _beside, loose=True)
 _CALL = Form(grammar.CALL, None, _call)
-_NESTED = Form(grammar.NESTED, None, _nested)
+_NESTED = Form(grammar.NESTED, None, _member)
 _PART = Form(grammar.MULTIPART, grammar.REST, _part)
 _SPACED = Form(grammar.SPACED, None, _spaced, loose=True)
 
@@ -215,7 +209,7 @@ _BY_NEXT: dict[bytes, tuple[Form, ...]] = {
     b"(": (_CALL,),
     b"\r": (_ASSIGN, _MEMBER),
     b"\n": (_ASSIGN, _MEMBER),
-    **dict.fromkeys((b'"', b"'", b"\\", b"&", b"`"), _AFTER_QUOTE),
+    **dict.fromkeys((b'"', b"'", b"\\", b"&"), _AFTER_QUOTE),
     b"`": (*_AFTER_QUOTE, _SPACED),
     **dict.fromkeys((b" ", b"\t"), _AFTER_SPACE),
     **dict.fromkeys((b":", b"="), _AFTER_OPERATOR),

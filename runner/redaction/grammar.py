@@ -11,6 +11,10 @@ from collections.abc import Callable
 
 Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 
+# of Authorization headers (RFC 9110, section 11), and those that services made up
+SCHEMES = (
+    b"bearer", b"basic", b"token", b"ssws", b"apikey", b"bot", b"digest", b"negotiate", b"oauth", b"aws4-hmac-sha256",
+)  # fmt: skip
 QUOTE = rb"""\\{0,7}["'`]|&quot;|&\#34;|&\#39;"""
 _SPACE = rb"[ \t]{0,32}+"
 _TYPE = rb"""(?(close)|(?::[ ]?[A-Za-z&*?\[][A-Za-z0-9_.&*'<>?\[\]| ]{0,40}?(?=[ ]=[ ][^=>\s]|=[ ]?[\"'])|[ ](?:string|str|\[\]byte|String|As[ ]String)(?=[ ]=)|\[[0-9]{0,6}\]|[ ]\[[A-Za-z0-9*]{0,24}\](?=:))?)"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from runner.redaction.grammar import SCHEMES
 from runner.redaction.shapes import is_basic
 from runner.redaction.spans import Span
 from runner.redaction.worth import is_gap, is_token
@@ -21,19 +22,6 @@ _COOKIES = re.compile(
     rb"""[\\"'`\]]{0,4}[ ]?(?::|=>?|,|[ ])[ ]{0,4}(?:b|u)?[\\"'`]{0,4}(?=[\w!#$%&'*.^|~+-]{1,64}=)"""
 ).match
 _COOKIE = re.compile(rb"""(?P<name>[\w!#$%&'*.^|~+-]{1,64})=(?P<value>[^\s;,"'\\\xff]{0,512}+)""").match
-_SCHEMES = (
-    b"",
-    b"bearer",
-    b"basic",
-    b"token",
-    b"digest",
-    b"apikey",
-    b"bot",
-    b"negotiate",
-    b"oauth",
-    b"ssws",
-    b"aws4-hmac-sha256",
-)
 _NEXT = re.compile(rb";[ ]{0,2}").match
 _ATTRIBUTES = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite", b"version", b"priority"))
 _TRACKERS = re.compile(
@@ -74,7 +62,7 @@ def _authorization(text: bytes, end: int) -> list[Span] | None:
     value, scheme = header["value"], (header["scheme"] or b"").lower()
     if is_gap(value) or b"credential=" in value.lower():
         return []
-    if header["op"] == b" " and scheme not in _SCHEMES:
+    if header["op"] == b" " and scheme and scheme not in SCHEMES:
         return None  # prose: "the Authorization Server Metadata"
     if scheme == b"basic":
         known = is_basic(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4))

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 
 from runner.redaction.literals import Literals
-from runner.redaction.spans import Budget, Span
+from runner.redaction.spans import VALUE_KIND, Budget, Span
 
-VALUE_KIND = "secret-value"
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _BREAKS = b" \t\r\n"
 # What stands at a break in a diff, a quotation, a table, a string that goes on in the next line: as long as its blanks.

@@ -8,7 +8,7 @@ from operator import itemgetter
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 Hit = tuple[int, int, int]  # number of the literal, start, end
-_WINDOW = 1 << 19
+_WINDOW = 1 << 16  # bytes looked at together
 _BY_START = itemgetter(1)
 
 

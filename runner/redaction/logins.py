@@ -7,15 +7,12 @@ Runs in the front; pure over bytes. Each function is called at an anchor (struct
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from runner.redaction.spans import Span
+from runner.redaction.spans import Found, Shape, Span
 from runner.redaction.worth import is_drawn_word, is_gap, is_mixed_word, is_password, is_token
 
-Found = tuple[Span | None, int]
-Shape = Callable[[bytes, int, int], Found]
-LEAST_IN_URL = 4
-VARIABLE = re.compile(rb"[A-Z_]{1,40}$").match
+_LEAST_IN_URL = 4
+_VARIABLE = re.compile(rb"[A-Z_]{1,40}$").match
 
 _LOGIN = re.compile(rb"""[ ]?["']?[A-Za-z0-9_.@+\\-]{0,64}+[:%]["']?([^\s"'\xff]{4,256}+)""").match
 
@@ -81,14 +78,19 @@ def _sql_password(text: bytes, start: int, end: int) -> Found:
     return Span(*word.span(), "password"), word.end()
 
 
+def is_in_url(password: bytes) -> bool:
+    """Whether what stands in the place of a password in an address is one, and not the name of a variable or a gap."""
+    return len(password) >= _LEAST_IN_URL and not is_gap(password) and not _VARIABLE(password)
+
+
 _BEFORE_DSN = re.compile(rb"""[\s"'`=<>(]""").split
 
 
 def _dsn_password(text: bytes, start: int, _end: int) -> Found:
     """user:password@tcp(host:port)/db, as Go's MySQL driver takes it."""
     login = _BEFORE_DSN(text[max(0, start - 200) : start])[-1]
-    _, between, password = login.partition(b":")
-    if not between or len(password) < LEAST_IN_URL or is_gap(password) or VARIABLE(password):
+    password = login.partition(b":")[2]
+    if not is_in_url(password):
         return None, start
     return Span(start - len(password), start, "url-password"), start
 
@@ -99,7 +101,7 @@ _ORACLE = re.compile(rb"""[\w$.-]{1,64}/([^\s"'@/\xff]{4,128})@""").match
 def _oracle_password(text: bytes, _start: int, end: int) -> Found:
     """jdbc:oracle:thin:user/password@host."""
     login = _ORACLE(text, end)
-    if not login or is_gap(login[1]) or VARIABLE(login[1]):
+    if not login or not is_in_url(login[1]):
         return None, end
     return Span(*login.span(1), "url-password"), login.end()
 

@@ -26,7 +26,7 @@ _WORD_BEFORE = re.compile(rb"([A-Za-z]{2,16}) \Z").search
 _STOPS = re.compile(
     rb"\xef\xbc[\x81\x89\x8c\x9b]|\xe3\x80[\x81\x82]"
 ).split  # full-width commas, stops and brackets
-_NUMBERED = re.compile(rb" #?[0-9]{1,2}(?=:)").match
+_AFTER_NAME = re.compile(rb"(?: #?[0-9]{1,2}|\*\*)(?=:)").match  # Unseal Key 1: …, **Password**: …
 
 
 class PairFinder:
@@ -48,7 +48,7 @@ class PairFinder:
                 continue
             start, end = _name_around(text, inside + (text[inside] == 32))
             position = end
-            if text[end : end + 1] in _DEAD and text[end : end + 3] != b"**:":
+            if text[end : end + 1] in _DEAD and not _AFTER_NAME(text, end):
                 continue
             found = headers.special(text, lowered, start, end)
             if found is None:
@@ -100,11 +100,8 @@ def _is_part(name: Name) -> bool:
 
 def _beside(name: Name, spans: list[Span], budget: Budget) -> list[Span]:
     """The value beside the name; of a heading the cells below it, which go to `spans` at once."""
-    number = _NUMBERED(name.text, name.end)  # Unseal Key 1: …
-    if number:
-        name = name._replace(end=number.end())
-    elif name.text[name.end : name.end + 3] == b"**:":  # bold, in Markdown
-        name = name._replace(end=name.end + 2)
+    more = _AFTER_NAME(name.text, name.end)
+    name = name._replace(end=more.end()) if more else name
     for form in forms(name):
         if value := _value(name, form):
             return [value, *_changed(name, value)]

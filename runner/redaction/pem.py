@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runner.redaction.spans import Span
+from runner.redaction.spans import Found, Span
 
 _KEY_HEAD = re.compile(
     rb"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|OpenVPN Static key V1-----| KEY ----"
@@ -19,7 +19,7 @@ _KEY_FOOT = re.compile(
 _KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
 
 
-def private_key(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
+def private_key(text: bytes, start: int, end: int) -> Found:
     """A key from its first line on: plain, escaped, quoted, or cut off."""
     head = _KEY_HEAD(text, end)
     if not head:
@@ -40,7 +40,7 @@ _PUTTY = re.compile(
 ).match
 
 
-def putty_key(text: bytes, _start: int, end: int) -> tuple[Span | None, int]:
+def putty_key(text: bytes, _start: int, end: int) -> Found:
     """The private half of a PuTTY key file, between its line count and its MAC."""
     lines = _PUTTY(text, end)
     if not lines:
@@ -50,14 +50,14 @@ def putty_key(text: bytes, _start: int, end: int) -> tuple[Span | None, int]:
     return (Span(lines.start(1), stop, "private-key") if len(body) >= 40 else None), stop
 
 
-def _prefixed_key(text: bytes, start: int, end: int, stop: int) -> tuple[Span | None, int]:
+def _prefixed_key(text: bytes, start: int, end: int, stop: int) -> Found:
     """A key as grep, blame or a numbered listing shows it: with the same kind of prefix before every line."""
     line_end = text.find(b"\n", end, end + 200)
     count, edge = _key_lines(text, line_end, down=True) if line_end >= 0 else (0, 0)
     return (Span(start, edge, "private-key"), edge) if count >= 2 else (None, stop)
 
 
-def private_key_end(text: bytes, start: int, end: int) -> tuple[Span | None, int]:
+def private_key_end(text: bytes, start: int, end: int) -> Found:
     """The end of a key whose beginning is not shown, as `tail` prints it."""
     line_start = text.rfind(b"\n", 0, start)
     if not _KEY_HEAD(text, end) or line_start <= 0:

@@ -11,9 +11,9 @@ import binascii
 import re
 
 from runner.redaction import pem
-from runner.redaction.logins import LEAST_IN_URL, LOGINS, VARIABLE, Found, Shape
-from runner.redaction.spans import Span
-from runner.redaction.worth import is_drawn_word, is_gap, is_password, is_token
+from runner.redaction.logins import LOGINS, is_in_url
+from runner.redaction.spans import Found, Shape, Span
+from runner.redaction.worth import is_drawn_word, is_password, is_token
 
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -74,13 +74,7 @@ def _url_password(text: bytes, _start: int, end: int) -> Found:
             return Span(end, end + len(user), "url-password"), seen
         return None, seen
     # postgres:postgres and guest:guest are what documents and containers begin with
-    if (
-        len(password) < LEAST_IN_URL
-        or password == user
-        or is_gap(password)
-        or VARIABLE(password)
-        or b"," in user
-    ):
+    if password == user or not is_in_url(password) or b"," in user:
         return None, seen
     stop = end + len(login)
     return Span(stop - len(password), stop, "url-password"), seen

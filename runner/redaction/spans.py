@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -13,6 +14,11 @@ class Span(NamedTuple):
     start: int
     end: int
     kind: str
+
+
+VALUE_KIND = "secret-value"  # of the operator's known values
+Found = tuple[Span | None, int]  # what stands at an anchor, and how far was looked
+Shape = Callable[[bytes, int, int], Found]  # of a text, and where the anchor begins and ends in it
 
 
 class BudgetSpent(Exception):

@@ -64,7 +64,6 @@ def _quoted(value: str) -> Iterator[str]:
     yield _SPECIAL.sub(r"\\\g<0>", value)  # printf %q of bash
     yield re.sub(r'(["\\$`])', r"\\\1", value)  # in double quotes of a shell
     escaped = html.escape(value, quote=False)
-    yield escaped
     for apostrophe in ("'", "&#x27;", "&#39;", "&#039;", "&apos;"):
         for quote_mark in ('"', "&quot;", "&#34;"):
             yield escaped.replace('"', quote_mark).replace("'", apostrophe)

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from runner.redaction.literals import Literals
-from runner.redaction.logins import Found
 from runner.redaction.rule import CHARSETS, Rule
 from runner.redaction.rules import EXAMPLE_MARKS, SHAPE_ANCHORS, TOKEN_RULES
 from runner.redaction.shapes import SHAPES, aws_secret, opens_token
-from runner.redaction.spans import Budget, Span
+from runner.redaction.spans import Budget, Found, Span
 from runner.redaction.worth import is_words
 
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]

@@ -47,15 +47,13 @@ DEFAULT_PATTERNS = (
     "*SEED_PHRASE*",
     "*CONNECTION_STRING*",
 )
-# What a variable says about a secret, not the secret: a file that holds it, how long it lives.
+# What a variable says about a secret, not the secret: a file that holds it, how long it lives, the kind of a session.
 _ABOUT = re.compile(
     r"_(?:FILE|PATH|DIR|URL|URI|NAME|TYPE|MODE|TTL|EXPIRY|EXPIRES?|LENGTH|SIZE|COUNT|LIMIT|ENABLED|ALGORITHM|ALG|HEADER|FORMAT|"
-    r"VERSION|BACKEND|PROVIDER|ENDPOINT|HOST|PORT|ISSUER|AUDIENCE|POLICY|STORE|ARN|SOCK|REGION|USER|USERNAME|EMAIL)$"
+    r"VERSION|BACKEND|PROVIDER|ENDPOINT|HOST|PORT|ISSUER|AUDIENCE|POLICY|STORE|ARN|SOCK|REGION|USER|USERNAME|EMAIL|SESSION|HELPER|SCOPES?)$"
 )
-# Sessions of desktops and helpers of credentials have names; what is drawn at random under such a name still counts.
-_OF_DESKTOPS = re.compile(r"_SESSION$|_HELPER$|_SCOPES?$")
 MIN_LENGTH = 8  # characters; shorter values occur by chance in ordinary text
-MAX_VALUES = 1000  # keeps the start-up and the scan cheap: about seven forms each
+MAX_VALUES = 1000  # keeps the start-up and the scan cheap: about ten forms each, and some forty of one full of punctuation
 MAX_FILE_BYTES = 65_536
 _COMMON = frozenset(
     [
@@ -116,13 +114,9 @@ def from_environment(patterns: Iterable[str], environment: Mapping[str, str]) ->
         upper = name.upper()
         if password := _USERINFO.match(value):
             found.append(SecretValue(name, password[1]))
-        elif asked.match(upper) or (usual.match(upper) and not (_says_nothing(upper) and is_plain(value))):
+        elif asked.match(upper) or (usual.match(upper) and not (_ABOUT.search(upper) and is_plain(value))):
             found.extend(SecretValue(name, part) for part in _parts(value))
     return _unique(found)
-
-
-def _says_nothing(name: str) -> bool:
-    return bool(_ABOUT.search(name) or _OF_DESKTOPS.search(name))
 
 
 def _named(patterns: Iterable[str]) -> re.Pattern[str]:

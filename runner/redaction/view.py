@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from runner.redaction.literals import Literals
 
-_WINDOW, _LONGEST = 1 << 16, 16  # bytes looked at together; more than the longest of what may begin
 _MOST_PIECES = 4_500_000  # of 12 bytes each; 8 MiB of UTF-16 have one for two bytes
 SEPARATOR = b"\n\xff\n"  # 0xff occurs in no UTF-8 text, so nothing that is scanned can forge or cross it
 
@@ -50,22 +49,13 @@ class Viewer:
 
     def see(self, source: bytes) -> View:
         """The view of `source`."""
-        places = self._places(source)
+        # where something may begin; there may be one for each byte of 8 MiB
+        places = array("I", (start for _, start, _ in self._begins.each(source)))
         if not places:
             return View(source, source)
-        if b"\x1b[" in source and not self._begins.find(text := _SGR.sub(b"", source)):
+        if b"\x1b[" in source and next(self._begins.each(text := _SGR.sub(b"", source)), None) is None:
             return View(source, text, plain=True)  # colours only: positions are mapped when one is asked for
         return View(source, None, places)
-
-    def _places(self, source: bytes) -> Sequence[int]:
-        """Where something may begin. In windows: a hit is an object, and there may be one for each byte of 8 MiB."""
-        if len(source) <= _WINDOW:
-            return [start for _, start, _ in self._begins.find(source)]
-        found = array("I")
-        for begin in range(0, len(source), _WINDOW):
-            part = source[begin : begin + _WINDOW + _LONGEST]
-            found.extend(begin + start for _, start, _ in self._begins.find(part) if start < _WINDOW)
-        return found
 
 
 class View:
