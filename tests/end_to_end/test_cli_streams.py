@@ -71,10 +71,13 @@ def test_no_file_of_ours_takes_the_number_of_a_closed_stream(policy: str) -> Non
 
 
 def test_ctrl_c_ends_a_call_in_one_line_and_nothing_stays(policy: str) -> None:
+    # Who runs the tests in the background ignores the signal, and so would the command (sh(1), signal(7)).
+    code = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
     command = [sys.executable, "-m", "runner", "call", policy, "sleep", "seconds=60"]
     with subprocess.Popen(
-        command, cwd=REPO, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+        [sys.executable, "-c", code, *command],
+        cwd=REPO, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
         ours = psutil.Process(process.pid)
         until(lambda: any(runs_a_tool(below) for below in tools_of(ours)))
         below = ours.children(recursive=True)
