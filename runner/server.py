@@ -22,7 +22,7 @@ from runner.mcp.messages import Reply, ServerInfo
 from runner.mcp.protocol import Protocol
 from runner.mcp.stderr import QuietStderr
 from runner.prepare import Prepared, prepare
-from sandbox import host
+from sandbox import host, syscalls
 from sandbox.errors import Refused
 from sandbox.spawn import Launcher
 from sandbox.supervisor import Supervisor
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _EOF_GRACE = 0.5  # seconds for calls in flight when the input ends; clients that kill after 20 ms need none
 _FLUSH_SECONDS = 1.0
 _FRONT_SECONDS = 0.05
+_LARGE_BLOCK = 1 << 20  # bytes; a large result is a dozen blocks of 8 MiB and more while it is prepared
 _SPARE_WORKERS = (
     4  # workers that wait, caged, for the next call: a few MiB each, and a call starts in 2 ms instead of 10
 )
@@ -42,6 +43,7 @@ _SPARE_WORKERS = (
 
 def serve(flags: Flags, launcher: Launcher, source: int, sink: int) -> int:
     """Serve until the input ends, a signal comes, or the launcher dies. Returns the exit code; raises Refused."""
+    syscalls.return_large_blocks(_LARGE_BLOCK)
     supervisor = Supervisor(launcher, spare=_SPARE_WORKERS)
     try:
         settings = config.read(flags)
